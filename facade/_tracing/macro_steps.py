@@ -16,10 +16,8 @@ from typing import Any, NamedTuple
 from .._core.handle import Handle
 from .._core.locks import running, sharing
 from .._core.trie import State, Trace, Value, local
-from .._core.view_ops import Lens
-from .._storage.pending_views import view_of
-from .inputs import enter, enter_all, make, put, rests
-from .record import apply, over_budget
+from .inputs import enter_all, make, put, rests
+from .record import over_budget
 
 _VALUE = attrgetter("_v")
 
@@ -138,30 +136,3 @@ def in_one_step(name: Any, composed: Callable[..., Any], *operands: Any) -> Any:
         nbytes = sum(v.nbytes for _, v in entered)
         start.next[first] = MacroStep(state, tuple(entered), nbytes)
     return out
-
-
-def views_in_one_step(source: Any, lens: Lens) -> Any:
-    """Return `source`, a new tensor, seen through several view ops; one step where known."""
-    mode, trace = local.mode, local.trace
-    if mode.dual or mode.hooks or mode.counted or mode.inference or over_budget(trace):
-        return _replay(source, lens)
-    fresh = not source._shares and source._v.strides is None and not source._v.inference
-    if not fresh or local.vmap is not None or local.view_replay:
-        return _replay(source, lens)
-    key = ("views", *[(op, args) for op, args, _ in lens], enter(source, trace))
-    before = trace.state
-    state = before.next.get(key)
-    if state is not None and is_uncut(state):
-        trace.state = state
-        return view_of(source, lens, state, trace)
-    out = _replay(source, lens)
-    same = out._v.requires_grad is source._v.requires_grad
-    if same and out._v is trace.state.value and local.trace is trace:
-        before.next[key] = trace.state
-    return out
-
-
-def _replay(source: Any, lens: Lens) -> Any:
-    for op, args, kwargs in lens:
-        source = apply(op, source, *args, **kwargs)
-    return source

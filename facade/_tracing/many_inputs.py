@@ -1,4 +1,4 @@
-"""Recording an op on hundreds of tensors at once: a model's parameters.
+"""Calls on hundreds of tensors at once, such as a model's parameters.
 
 Entering each by itself would cost a microsecond a tensor and step. So the whole call is one
 remembered step, keyed by what its tensors are; a hit hands their arrays over in one go.
@@ -31,7 +31,7 @@ FEW = 8  # tensors up to which the ordinary way is as quick
 
 
 class Picks:
-    """How the tensors of such a call enter, in loops that Python's C code runs.
+    """Ways of a call's tensors into the trace, in loops that Python's C code runs.
 
     Attributes:
       pending: the places of the tensors that were in the trace before.
@@ -66,7 +66,7 @@ def _picking(places: list[int]) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
 
 
 def apply_many(op: Op, leaves: Leaves, others: list[Any]) -> Any:
-    """`apply(op, *leaves, *others)` for an op with several results."""
+    """Record an op with several results as `apply(op, *leaves, *others)` does."""
     tensors = [*leaves, *others]
     if len(tensors) <= FEW or local.mode.hooks or local.mode.dual or not _distinct(leaves, others):
         return apply(op, *tensors)
@@ -98,7 +98,7 @@ def _distinct(leaves: Leaves, others: list[Any]) -> bool:
 
 
 def _are_plain(trace: Trace, tensors: list[Any]) -> bool:
-    """Whether each is in the trace, or at rest with an array of its own and not in it."""
+    """Tell whether each is in the trace, or at rest with an array of its own and not in it."""
     for t in tensors:
         if t._v.index >= 0:
             if t._trace is not trace:

@@ -145,5 +145,5 @@ class Adafactor(Counted):
 
 
 def _size(x: Any) -> Any:
-    """The root of the mean square, in float64 as PyTorch's number."""
+    """Return the root of the mean square, in float64 as PyTorch's number."""
     return jnp.linalg.norm(x.ravel()).astype("float64") / max(x.size, 1) ** 0.5

@@ -113,7 +113,7 @@ def _ratio(shape: Any, how: str | None) -> float:
 
 
 def _orthogonal(g: Any, choices: dict[str, Any]) -> Any:
-    """A matrix with the singular vectors of `g` and singular values about 1, in bfloat16."""
+    """Return a matrix with the singular vectors of `g`, singular values about 1, in bfloat16."""
     half, wide = jnp.bfloat16, jnp.float32
     a, b, c = choices["ns_coefficients"]
     x = g.astype(half)

@@ -5,7 +5,7 @@ from ._base.composed import ReduceLROnPlateau as ReduceLROnPlateau
 from ._base.composed import SequentialLR as SequentialLR
 from ._schedules.cycles import CosineAnnealingWarmRestarts as CosineAnnealingWarmRestarts
 from ._schedules.cycles import CyclicLR as CyclicLR
-from ._schedules.cycles import OneCycleLR as OneCycleLR
+from ._schedules.one_cycle import OneCycleLR as OneCycleLR
 from ._schedules.schedule import EPOCH_DEPRECATION_WARNING as EPOCH_DEPRECATION_WARNING
 from ._schedules.schedule import LRScheduler as LRScheduler
 from ._schedules.schedule import _LRScheduler as _LRScheduler

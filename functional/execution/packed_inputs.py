@@ -34,7 +34,7 @@ class _Set(NamedTuple):
 
 
 class Packing:
-    """Which inputs of a program are packed, and how.
+    """Choice of the inputs of a program that are packed, and their places in the packs.
 
     Args:
       avals: of all inputs.
@@ -57,19 +57,19 @@ class Packing:
         self._missed = 0
 
     @classmethod
-    def of(cls, program: Program, still: Sequence[int], donate: Sequence[int]) -> Packing | None:
-        """Pack the inputs that are said to be `still`; None if that is not worth it."""
+    def of(cls, program: Program, frozen: Sequence[int], donate: Sequence[int]) -> Packing | None:
+        """Return how the `frozen` ones of the inputs are packed; None if that is not worth it."""
         avals = [e.avals[0] for e in program.entries if isinstance(e, Input)]
-        places = [i for i in still if i not in donate and _is_little(avals[i])]
+        places = [i for i in frozen if i not in donate and _is_little(avals[i])]
         return cls(avals, places) if len(places) >= _FEWEST else None
 
     def donated(self, donate: Sequence[int]) -> tuple[int, ...]:
-        """Where these inputs are among the program's arguments."""
+        """Return where these inputs are among the program's arguments."""
         first = len(self._by_dtype)
         return tuple(first + self.rest.index(i) for i in donate)
 
     def unpacked(self, given: Sequence[Any]) -> list[Any]:
-        """All inputs of the program from its arguments; traced by JAX."""
+        """Take all inputs of the program out of its arguments; traced by JAX."""
         args: list[Any] = [None] * len(self._avals)
         for i, x in zip(self.rest, given[len(self._by_dtype) :], strict=True):
             args[i] = x
@@ -83,7 +83,7 @@ class Packing:
         return args
 
     def packed(self, args: Sequence[Any]) -> tuple[Any, ...] | None:
-        """The program's arguments from all its inputs; None if these cannot be packed."""
+        """Make the program's arguments of all its inputs; None if these cannot be packed."""
         little = self._pick(args)
         key = tuple(map(id, little))
         found = self._sets.get(key)
@@ -101,7 +101,7 @@ class Packing:
             return None
         try:
             where = _device_of(little)
-        except _Apart:
+        except _OnSeveralDevices:
             return None
         arrays = dict(zip(self._places, little, strict=True))
         packs = tuple(
@@ -137,23 +137,23 @@ def _is_little(aval: Aval) -> bool:
     return not aval.weak and len(aval.shape) == 1 and 0 < size <= _LITTLE
 
 
-class _Apart(Exception):
+class _OnSeveralDevices(Exception):
     """Arrays that do not lie on one device."""
 
 
 def _device_of(arrays: Sequence[Any]) -> Any:
-    """Where all of them lie, None if that is where arrays go by themselves.
+    """Return where all arrays lie, None if that is where arrays go by themselves.
 
     Arrays of NumPy are on their way to the device: they go where the others are.
     """
     placed = [x for x in arrays if isinstance(x, jax.Array)]
     if len(placed) + sum(type(x) is np.ndarray for x in arrays) < len(arrays):
-        raise _Apart
+        raise _OnSeveralDevices
     if not placed:
         return None
     where, committed = placed[0].sharding, placed[0].committed
     if not isinstance(where, jax.sharding.SingleDeviceSharding):
-        raise _Apart
+        raise _OnSeveralDevices
     if not all(x.sharding == where and x.committed == committed for x in placed):
-        raise _Apart
+        raise _OnSeveralDevices
     return where if committed else None

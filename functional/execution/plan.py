@@ -67,7 +67,7 @@ class Plan:
         self,
         program: Program,
         donate: tuple[int, ...] = (),
-        still: tuple[int, ...] = (),
+        frozen: tuple[int, ...] = (),
         guards: tuple[tuple[int, int], ...] = (),
     ) -> None:
         self.program = prune(program)
@@ -81,7 +81,7 @@ class Plan:
         self._raised: list[BaseException] | None = None  # by host callbacks; None if it has none
         # The executable, and how its arguments are made of the inputs: set at once.
         self._ready: tuple[Any, Packing | None] | None = None
-        self._packing = Packing.of(self.program, still, donate) if still else None
+        self._packing = Packing.of(self.program, frozen, donate) if frozen else None
         self._sizes: tuple[int, int] = (len(self.program.outputs), 0)
         self._flat: Any = None
         self._lock = threading.Lock()
@@ -276,21 +276,21 @@ def _make_room() -> None:
 def plan_for(
     program: Program,
     donate: tuple[int, ...] = (),
-    still: tuple[int, ...] = (),
+    frozen: tuple[int, ...] = (),
     guards: tuple[tuple[int, int], ...] = (),
 ) -> Plan:
     """Return the plan of a program, one for equal structure.
 
     Args:
       donate: inputs whose buffers the outputs may take.
-      still: inputs that are likely to be the same arrays in every run, see `_packed.py`.
+      frozen: inputs that are likely to be the same arrays in every run, see `Packing`.
       guards: places of outputs, and of the inputs that they write over, see `lower`.
     """
-    key = (program.key, donate, still, guards)
+    key = (program.key, donate, frozen, guards)
     with _LOCK:
         plan = _PLANS.get(key)
         if plan is None:
-            plan = _PLANS[key] = Plan(program, donate, still, guards)
+            plan = _PLANS[key] = Plan(program, donate, frozen, guards)
             if len(_PLANS) > _MAX_PLANS:
                 _PLANS.popitem(last=False)
         else:

@@ -34,7 +34,7 @@ def test_readme_code_runs_and_prints_what_it_says(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # As in a fresh process: no other optimizer had other numbers.
-    monkeypatch.setattr(leafax.optim._base.optimizer, "_FIRST_NUMBERS", {})
+    monkeypatch.setattr(leafax.optim._base.hyperparameters, "_FIRST_NUMBERS", {})
     leafax.synchronize()
     leafax.explain(clear=True)
     leafax.manual_seed(0)

@@ -100,7 +100,7 @@ def test_one_program_a_step_and_a_changing_rate_compiles_nothing() -> None:
 def test_another_number_compiles_once_more_when_it_begins_to_change(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(leafax.optim._base.optimizer, "_FIRST_NUMBERS", {})
+    monkeypatch.setattr(leafax.optim._base.hyperparameters, "_FIRST_NUMBERS", {})
     w = leafax.tensor(np.linspace(-1, 1, 7), requires_grad=True)
     reference = torch.tensor(np.linspace(-1, 1, 7), requires_grad=True)
     options = {"lr": 0.1, "momentum": 0.85, "weight_decay": 0.01}

@@ -132,7 +132,7 @@ def test_signatures_and_groups_are_torchs(name: str) -> None:
 def test_a_rate_that_changes_compiles_nothing_and_all_other_numbers_once(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(leafax.optim._base.optimizer, "_FIRST_NUMBERS", {})
+    monkeypatch.setattr(leafax.optim._base.hyperparameters, "_FIRST_NUMBERS", {})
     w = leafax.tensor(np.linspace(-1, 1, 7), requires_grad=True)
     reference = torch.tensor(np.linspace(-1, 1, 7), requires_grad=True)
     ours, theirs = OTHERS[name](leafax, [w]), OTHERS[name](torch, [reference])

@@ -3,8 +3,8 @@
 A loss that is looked at before `backward()` leaves its graph in nodes that hold what their
 gradients read. What a pass through them records follows from how they hang together, from what
 the tensors that they saved are in the running trace by now, and from which leaves hold a gradient.
-So it is a step like the one that `_memo.py` remembers, with a key that the nodes tell; the tensors
-enter in the order in which they did when the pass was walked.
+So it is a step like those of `replay_backward`, with a key that the nodes tell; the tensors enter
+in the order in which they did when the pass was walked.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from .replay_backward import Gradients, held_gradients, is_undisturbed, ones_lik
 
 
 class _Graph:
-    """What hangs on a root, where nothing but the nodes themselves takes part.
+    """Graph of a root, where nothing but the nodes themselves takes part.
 
     Attributes:
-      nodes: the first is the root, leaves' ends among them.
+      nodes: of ops, the first is the root.
       key: how they hang together, and what they save.
       leaves: the tensors at the ends.
       tensors, arrays: what the nodes saved, and arrays that their op left for its gradient.
@@ -47,7 +47,7 @@ class _Graph:
 
 
 def run(root: Any, keep_graph: bool) -> bool:
-    """Accumulate the gradients of `root` by what is remembered; False if there is no memory."""
+    """Accumulate the gradients of `root`; False, with nothing done, if more takes part."""
     trace = local.trace
     if not is_undisturbed(trace):
         return False
@@ -65,8 +65,8 @@ def run(root: Any, keep_graph: bool) -> bool:
             return False
         first: dict[int, int] = {}
         same = [first.setdefault(id(t), k) for k, t in enumerate(graph.tensors)]
-        kinds = [t._v for t in graph.tensors]
-        key = ("kept", keep_graph, edge[1], graph.key, *same, *kinds, *held)
+        values = [t._v for t in graph.tensors]
+        key = ("kept", keep_graph, edge[1], graph.key, *same, *values, *held)
         one = ones_like(root._v)
         operands = [*graph.tensors, *graph.arrays, one._array]
         step = trace.state.next.get(key)
@@ -74,8 +74,7 @@ def run(root: Any, keep_graph: bool) -> bool:
             if not is_uncut(step.state) or not step.take(trace, operands):
                 return False
             for node in graph.nodes if not keep_graph else ():
-                if not node.accumulates:
-                    node.free()
+                node.free()
             replay(trace, step, [graph.leaves[i] for i in step.effects.places])
             return True
     start, arrays, nbytes = trace.state, len(trace.arrays), trace.nbytes
@@ -83,7 +82,9 @@ def run(root: Any, keep_graph: bool) -> bool:
     task = GraphTask([(edge, one)], keep_graph=keep_graph, create_graph=False)
     task.run()
     # A saved number is not `plain`, but is looked for among what the nodes hold.
-    if task.numbered or local.trace is not trace or len(task.reached) != len(graph.nodes):
+    if task.numbered or local.trace is not trace:
+        return True
+    if len(task.reached) != len(graph.nodes) + len(graph.leaves):
         return True
     inputs = _inputs(trace, arrays, operands)
     effects = [(leaf, grad) for _, leaf, grad in task.effects]
@@ -96,45 +97,50 @@ def run(root: Any, keep_graph: bool) -> bool:
 
 
 def _graph(root: Any, trace: Trace) -> _Graph | None:
-    """The graph of a root; None if it is not plain, or what it saved was written to."""
+    """Return the graph of a root; None if it is not plain, or what it saved was written to."""
     graph = _Graph()
-    places: dict[Any, int] = {}
+    places: dict[Any, int] = {}  # negative for leaves
+    edges: list[Any] = []
+    serials: list[float] = []
     stack = [root]
     while stack:
         node = stack.pop()
         if node in places:
             continue
-        places[node] = len(graph.nodes)
-        graph.nodes.append(node)
         if node.accumulates:
             if node.left is not None or node.hooked():
                 return None
             graph.leaves.append(node.variable)
+            places[node] = -len(graph.leaves)
             continue
         if not isinstance(node, Node) or not _is_plain(node, trace):
             return None
-        stack += [e[0] for e in node.next_edges() if e is not None]
-    latest = root.graph_order[0]
-    graph.since = min(node.graph_order[0] for node in graph.nodes if not node.accumulates)
+        places[node] = len(graph.nodes)
+        graph.nodes.append(node)
+        edges.append(node.next_edges())
+        serials.append(node.graph_order[0])
+        stack += [e[0] for e in edges[-1] if e is not None]
+    if not serials:
+        return None
+    graph.since = min(serials)
     key: list[Any] = []
-    for node in graph.nodes:
-        if node.accumulates:
-            key.append(None)
-            continue
-        edges = [None if e is None else (places[e[0]], e[1]) for e in node.next_edges()]
-        key += (node.state, latest - node.graph_order[0], node.trace is None, *edges)
+    for node, ends, serial in zip(graph.nodes, edges, serials, strict=True):
+        key += (node.state, serials[0] - serial, node.trace is None)
+        key += [None if e is None else (places[e[0]], e[1]) for e in ends]
         if node.trace is None:
-            graph.tensors += [saved.tensor for saved in (node.saved or {}).values()]
+            if node.saved:
+                graph.tensors += [saved.tensor for saved in node.saved.values()]
             if node.residual is not None:
                 graph.arrays += node.residual[1]
-    if any(t._shares or t._array is None and t._trace is not trace for t in graph.tensors):
-        return None
+    for t in graph.tensors:
+        if t._shares or t._array is None and t._trace is not trace:
+            return None
     graph.key = tuple(key)
     return graph
 
 
 def _is_plain(node: Node, trace: Trace) -> bool:
-    """Whether a node's gradient is made of what it saved, as it was, and nobody takes part."""
+    """Tell whether a node's gradient is made of what it saved, as it was, and of nothing else."""
     if node.packed or node.hooked() or node._number is not None or node.frame is not None:
         return False
     if node.trace is not None:
@@ -142,9 +148,13 @@ def _is_plain(node: Node, trace: Trace) -> bool:
     if node.freed or node.retains or getattr(node.state.call, "op", None) in WATCHED:
         return False
     saved = node.saved or {}
-    if any(index not in saved for _, index in saved_places(node.state)):
-        return False
-    return all(_is_as_it_was(s) for s in saved.values())
+    for _, index in saved_places(node.state):
+        if index not in saved:
+            return False
+    for s in saved.values():
+        if not _is_as_it_was(s):
+            return False
+    return True
 
 
 def _is_as_it_was(saved: Saved) -> bool:

@@ -27,7 +27,7 @@ from ..graph.edges import gradient_edge
 
 
 class Gradients(NamedTuple):
-    """What a backward pass gives to tensors: the effects of its `MacroStep`.
+    """Gradients that a backward pass gives to tensors: the effects of its `MacroStep`.
 
     Attributes:
       grads: for each leaf its `.grad` after the pass, whether that was added in place.
@@ -46,7 +46,7 @@ _ones: dict[Any, Any] = {}
 
 
 def ones_like(kind: Any) -> Any:
-    """The implicit gradient of a scalar: one array a kind, shared."""
+    """Return the implicit gradient of a scalar: one array a kind, shared."""
     key = (tuple(kind.shape), kind.dtype)
     array = _ones.get(key)
     if array is None:
@@ -141,7 +141,7 @@ def step_of(task: GraphTask, trace: Trace, effects: Any) -> MacroStep:
 
 
 def is_undisturbed(trace: Trace) -> bool:
-    """Whether nothing but nodes and tensors has a say in a pass that is walked now."""
+    """Tell whether nothing but nodes and tensors has a say in a pass that is walked now."""
     if local.turned or local.watch is not None or not local.grad_layout or not local.mode.plain:
         return False
     if trace.hooked or trace.frames or trace.duals or trace.elsewhere or trace.silent:
@@ -150,12 +150,12 @@ def is_undisturbed(trace: Trace) -> bool:
 
 
 def _is_older(source: Any) -> bool:
-    """Whether the graph goes on from here to nodes of earlier programs."""
+    """Tell whether the graph goes on from here to nodes of earlier programs."""
     return type(source) is Source
 
 
 def _retained(trace: Trace) -> bool:
-    """Whether a retained gradient is there already: another would be added to it."""
+    """Tell whether a retained gradient is there already: another would be added to it."""
     return any((t := r()) is not None and t._grad is not None for r in trace.retains.values())
 
 
@@ -164,7 +164,7 @@ def _place(trace: Trace, holder: Any) -> Any:
 
 
 def is_plain(leaf: Any) -> bool:
-    """No hooks, and a gradient that nobody else looks at."""
+    """Tell whether a leaf has no hooks, and a gradient that nobody else looks at."""
     if leaf._hooks or leaf._post_accumulate_hooks or leaf._grad_dtype:
         return False
     node = leaf._accumulator() if leaf._accumulator is not None else None

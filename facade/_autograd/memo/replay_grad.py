@@ -23,7 +23,7 @@ from .replay_backward import is_undisturbed, is_whole, step_of
 
 
 class _Made(NamedTuple):
-    """A gradient: a tensor of this value, or the view of one that nobody else has."""
+    """Way to make a gradient: a tensor of this value, or the view of one that nobody else has."""
 
     value: Value
     root: Value | None = None
@@ -31,14 +31,14 @@ class _Made(NamedTuple):
     creation: Any = None
 
     def again(self, trace: Trace) -> Any:
-        """Another such tensor."""
+        """Make another such tensor."""
         if self.root is None:
             return make(self.value, trace)
         return view_again(make(self.root, trace), self.lens, self.value, self.creation, trace)
 
 
 def is_plain(outs: Sequence[Any], ins: Sequence[Any], grads: Sequence[Any]) -> bool:
-    """Whether nothing but the running trace takes part in the gradients of `outs` by `ins`."""
+    """Tell whether the running trace alone takes part in the gradients of `outs` by `ins`."""
     trace = local.trace
     if not is_undisturbed(trace) or local.anomaly is not None or local.tasks:
         return False
@@ -59,7 +59,7 @@ def run(
     outs: Sequence[Any], ins: Sequence[Any], edges: Any, grads: Sequence[Any], keep: bool,
     create_graph: bool,
 ) -> list[Any]:  # fmt: skip
-    """The gradients of plain `outs` by plain `ins`; None for inputs that none reaches.
+    """Return the gradients of plain `outs` by plain `ins`; None for inputs that none reaches.
 
     Args:
       edges: gives `(roots, captures)` for a walk.
@@ -97,7 +97,7 @@ def run(
 
 
 def _way(g: Any, trace: Trace, count: int) -> _Made | None:
-    """How a gradient can be made again; None if it is no new tensor, or others share its memory.
+    """Find how a gradient is made again; None if it is no new tensor, or others share its memory.
 
     Args:
       count: how many values there were before.

@@ -34,7 +34,7 @@ _right: dict[Any, Call] = {}  # and what knows of other lengths that they are ri
 
 
 def composes(*names: str) -> Callable[[F], F]:
-    """Decorator: what the ops of these names are made of.
+    """Register, as a decorator, a function that records what the ops of these names are made of.
 
     The function takes the op's arguments, all by place but for those that are by name only. It
     returns None where the op is a single one after all.
@@ -76,7 +76,7 @@ def _recorded(op: Op, compose: Callable[..., Any], args: Any, kwargs: Any) -> An
 
 
 def check(op: Op, args: Any, kwargs: Any) -> None:
-    """Raise what `op` raises for such arguments."""
+    """Raise what an op raises for such arguments."""
     said = _facts((args, kwargs))
     try:
         if (op, said) in _right:

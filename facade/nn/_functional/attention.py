@@ -7,7 +7,7 @@ from typing import Any
 
 from leafax.functional.program.op import TABLE
 
-from ..._tracing.macro_steps import views_in_one_step
+from ..._ops.views.view_chains import views_in_one_step
 from ..._tracing.record import apply
 from .attention_checks import check_padding, check_ranks, check_sizes
 from .dropout import dropout

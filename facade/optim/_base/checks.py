@@ -8,13 +8,18 @@ from ..._core.handle import Handle
 
 
 def not_negative(what: str, value: Any, *, nan: bool = False) -> None:
-    """`what` is how PyTorch calls the hyperparameter; `nan` allows NaN."""
+    """Refuse a negative hyperparameter.
+
+    Args:
+      what: how PyTorch calls it.
+      nan: allow NaN.
+    """
     if value < 0.0 if nan else not 0.0 <= value:
         raise ValueError(f"Invalid {what}: {value}")
 
 
 def at_least(least: float, what: str, value: Any) -> None:
-    """The words of PyTorch's younger optimizers."""
+    """Refuse a hyperparameter below a bound, in the words of PyTorch's younger optimizers."""
     if not least <= value:
         raise ValueError(f"{what} should be >= {least:g} but is: {value}")
 
@@ -62,7 +67,7 @@ def of_one_kind(values: Any, foreach: bool) -> tuple[Any, Any]:
 
 
 def which_kernel(fused: bool | None, foreach: bool | None, differentiable: bool) -> None:
-    """PyTorch has several kernels for an update, not all of which can be asked for at once."""
+    """Refuse kernels of PyTorch's that cannot be asked for at once."""
     if fused and differentiable:
         raise RuntimeError("`fused` does not support `differentiable`")
     if fused and foreach:
@@ -74,7 +79,7 @@ _CAPTURED_ON = ["cuda", "xpu", "hpu", "privateuseone", "xla"]
 
 
 class Captured(NamedTuple):
-    """What PyTorch says of a `capturable` update on a device that cannot capture it."""
+    """PyTorch's words on a `capturable` update on a device that cannot capture it."""
 
     what: str = "params and state_steps"
     xla: bool = True  # whether the update takes XLA's devices

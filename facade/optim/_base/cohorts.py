@@ -1,4 +1,4 @@
-"""The state of an optax transformation for parameters that did not all start together.
+"""Optax transformations' states for parameters that did not all start together.
 
 Such a state has leaves of single parameters (moments) and shared ones (a step count). A parameter
 that is thawed at step 10 must not be corrected as if its fresh moments were 10 steps old, so
@@ -17,13 +17,14 @@ from jax.tree_util import DictKey, keystr
 
 from leafax.functional.lowering.keys import without_keys
 
+from ..._runtime.cut import observe
 from ..._tracing.inputs import from_array
 
 Key = tuple[int, str]  # a cohort (-1: the leaf is a parameter's) and a path in the state
 
 
 class Layout(NamedTuple):
-    """How flat leaves make up the state of the parameters that a step updates; hashable.
+    """Arrangement of flat leaves as the state of the parameters that a step updates; hashable.
 
     Attributes:
       active: their numbers, in order.
@@ -47,7 +48,7 @@ class Layout(NamedTuple):
 
 
 class Cohorts:
-    """What is held of one transformation's state.
+    """Tensors of one transformation's state, by cohort.
 
     Attributes:
       held: tensors by cohort and path.
@@ -61,7 +62,7 @@ class Cohorts:
         self._last: Layout | None = None
 
     def layout(self, params: list[tuple[int, Any]]) -> Layout:
-        """The layout for these numbered parameters; those without state start fresh."""
+        """Return the layout for these numbered parameters; those without state start fresh."""
         active = tuple([n for n, _ in params])
         if self._last is None or self._last.active != active:
             self._leave(active)
@@ -69,7 +70,7 @@ class Cohorts:
         return self._last
 
     def leaves(self, layout: Layout) -> list[Any]:
-        """The tensors of a layout's leaves."""
+        """Return the tensors of a layout's leaves."""
         return [self.held[key] for key in layout.keys]
 
     def drop(self, number: int) -> None:
@@ -82,7 +83,7 @@ class Cohorts:
         self._last = None
 
     def _leave(self, active: tuple[int, ...]) -> None:
-        """Part those who stop from those who go on: their step counts differ from now on."""
+        """Part those that stop from those that go on: their step counts differ from now on."""
         before = () if self._last is None else self._last.active
         stopping = set(before) - set(active)
         for cohort in {self.cohort_of[n] for n in stopping & self.cohort_of.keys()}:
@@ -99,8 +100,6 @@ class Cohorts:
         return max(self.cohort_of.values(), default=-1) + 1
 
     def _start(self, active: tuple[int, ...], params: list[Any]) -> Layout:
-        from ..._runtime.cut import observe
-
         arrays = {
             str(n): observe(p, "optimizer state") for n, p in zip(active, params, strict=True)
         }
@@ -137,7 +136,7 @@ class Cohorts:
     # ------------------------------------------------------------ saving
 
     def packed(self, prefix: str) -> dict[str, Any]:
-        """The tensors by path; shared ones of later cohorts have the cohort behind it."""
+        """Return the tensors by path; shared ones of later cohorts have the cohort behind it."""
         return {
             f"{prefix}{path}@{cohort}" if cohort > 0 else f"{prefix}{path}": t
             for (cohort, path), t in self.held.items()
@@ -148,7 +147,7 @@ class Cohorts:
         cls, transform: Any, wide: bool, params: dict[int, Any], cohort_of: dict[int, int],
         state: dict[str, Any], prefix: str,
     ) -> Cohorts:  # fmt: skip
-        """Inverse of `packed`, for numbered parameters."""
+        """Undo `packed`, for numbered parameters."""
         made = cls(transform, wide)
         made.cohort_of = {n: cohort_of[n] for n in params}
         if not params:
@@ -163,7 +162,7 @@ class Cohorts:
 
 
 def _owner(path: Any, arrays: dict[str, Any]) -> str | None:
-    """The parameter that a leaf at this path belongs to."""
+    """Return the parameter that a leaf at this path belongs to."""
     for entry in path:
         if isinstance(entry, DictKey) and entry.key in arrays:
             return str(entry.key)

@@ -206,7 +206,7 @@ class ReduceLROnPlateau(LRScheduler):
 
     @property
     def in_cooldown(self) -> bool:
-        """Whether a reduction was made lately."""
+        """Tell whether a reduction was made lately."""
         return self.cooldown_counter > 0
 
     def _is_better(self, now: float, best: float) -> bool:

@@ -1,4 +1,4 @@
-"""Optimizers that count the steps of each parameter: what PyTorch's have in common but for SGD."""
+"""Base of the optimizers that count the steps of each parameter: PyTorch's but SGD."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Counted(Optimizer):
     def moved(
         p: Any, g: Any, state: dict[str, Any], numbers: dict[str, Any]
     ) -> tuple[Any, dict[str, Any]]:
-        """The parameter's new value and what has changed in its state, in JAX.
+        """Compute the parameter's new value and what has changed in its state, in JAX.
 
         Args:
           numbers: the hyperparameters, those among them that choose what is computed as well.
@@ -51,7 +51,7 @@ class Counted(Optimizer):
         raise NotImplementedError("an optimizer with `init_state` needs `moved`, too")
 
     def move(self, p: Any, g: Any, state: dict[str, Any], group: ParamGroup) -> None:
-        """The same by tensors' own ops, which write."""
+        """Update a parameter and its state by tensors' own ops, which write."""
         raise NotImplementedError(f"`{type(self).__name__}` cannot be differentiated")
 
     def number_values(self, group: ParamGroup) -> list[Any]:
@@ -120,24 +120,36 @@ class Counted(Optimizer):
         step += 1
         if decay != 0 and group.get("decoupled_weight_decay"):
             p.mul_(1 - rate(group) * decay)
-        elif decay != 0:
-            g = g.add(p, alpha=decay)
+        else:
+            g = add_decay(g, p, decay)
         if p.is_complex():
             p, g, state = view_as_real(p), view_as_real(g), self._each(view_as_real, state)
         self.move(p, g, state, group)
 
 
+def add_decay(g: Any, p: Any, decay: Any) -> Any:
+    """Add the gradient of the L2 penalty, by which a decay that is a tensor gets one, too."""
+    if has_gradient(decay):
+        return g.addcmul_(p.clone(), decay)
+    return g.add(p, alpha=decay) if decay != 0 else g
+
+
+def has_gradient(number: Any) -> bool:
+    """Tell whether a hyperparameter is a tensor that requires its gradient."""
+    return isinstance(number, Handle) and bool(number.requires_grad)  # type: ignore[attr-defined]
+
+
 def rate(group: ParamGroup) -> Any:
-    """The learning rate: a number, or a tensor without dims."""
+    """Return the learning rate: a number, or a tensor without dims."""
     lr = group["lr"]
     return lr.squeeze() if isinstance(lr, Handle) and lr.dim() else lr  # type: ignore[attr-defined]
 
 
 def counted(state: dict[str, Any]) -> Any:
-    """The count with which a bias is corrected: PyTorch computes that in float64."""
+    """Return the count that corrects a bias: PyTorch computes that in float64."""
     return state["step"].astype("float64")
 
 
 def _count_dtype(group: ParamGroup) -> Any:
-    """A step count's dtype: float32, but float64 where that is the default dtype."""
+    """Return a step count's dtype: float32, but float64 where that is the default dtype."""
     return float64 if get_default_dtype() is float64 and not group.get("fused") else float32

@@ -65,7 +65,7 @@ def _whole(func: Callable[..., Any], optimizer: Any) -> Any:
 
 
 class Hooked:
-    """What an optimizer's hooks are held in, and how they are registered."""
+    """Holder of an optimizer's hooks, with the methods that register them."""
 
     _optimizer_step_pre_hooks: Hooks
     _optimizer_step_post_hooks: Hooks
@@ -93,7 +93,7 @@ class Hooked:
 
     @staticmethod
     def profile_hook_step(func: Callable[..., Any]) -> Callable[..., Any]:
-        """A `step` method that calls the hooks, and then runs the program."""
+        """Wrap a `step` method: it calls the hooks, and then runs the program."""
         undoes_itself = getattr(func, "undoes_itself", False)
 
         @functools.wraps(func)
@@ -199,7 +199,7 @@ class Hooked:
 
 
 def _own(func: Any, cls: type) -> Any:
-    """The function, by the name that PyTorch has for it: `<function SGD.step at 0x...>`."""
+    """Return the function under the name that PyTorch has: `<function SGD.step at 0x...>`."""
     if func.__qualname__ != "Optimizer.step":
         return func
     return f"<function {cls.__name__}.step at {id(func):#x}>"

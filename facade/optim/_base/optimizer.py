@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable
-from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 
@@ -27,7 +26,7 @@ from ..._tracing.macro_steps import MacroStep
 from ..._tracing.record import record
 from .checks import Captured, has_kernel
 from .groups import ParamGroup
-from .saving import Saved
+from .hyperparameters import Hyperparameters
 from .skip import skip_if
 from .update import (
     Entering,
@@ -38,38 +37,21 @@ from .update import (
     replay_update,
     share,
     split_overlapping,
-    update_op,
 )
-
-#: Types of hyperparameters that are what they were as long as they are equal.
-_CONSTANT = (float, int, str, type(None))
-
-
-class Chosen(NamedTuple):
-    """What a group's hyperparameters came to."""
-
-    choices: dict[str, Any]  # the group without its learning rate and parameters
-    sizes: tuple[int, int]  # parameters and state tensors
-    op: Op
-    numbers: list[float]  # those that enter the program after the learning rate
-
-
-def _are_constants(choices: dict[str, Any]) -> bool:
-    for v in choices.values():
-        several = v if isinstance(v, tuple) else (v,)
-        if not all(isinstance(x, _CONSTANT) for x in several):
-            return False
-    return True
 
 
 def _key(op: Op, params: list[Any], seen: tuple[Any, ...]) -> tuple[Any, ...]:
-    return ("step", op, *map(_VALUE, params), *map(_VALUE_OF_GRAD, params), *map(_VALUE, seen))
+    values = [p._v for p in params], [p._grad._v for p in params], [t._v for t in seen]
+    return ("step", op, *values[0], *values[1], *values[2])
 
 
 def _entered(params: list[Any]) -> bool:
-    """Let parameters and gradients enter where the program was cut since the loss.
+    """Enter parameters and gradients anew where the program was cut since the loss.
 
-    False if none was at rest. What another thread had meanwhile stays so, as its value tells.
+    What another thread had meanwhile stays so, as its value tells.
+
+    Returns:
+      False if none was at rest.
     """
     tensors = [*params, *[p._grad for p in params]]
     if share(tensors) or not any(t._v.index < 0 for t in tensors):
@@ -78,12 +60,7 @@ def _entered(params: list[Any]) -> bool:
     return True
 
 
-_VALUE, _VALUE_OF_GRAD = attrgetter("_v"), attrgetter("_grad._v")
-
-_FIRST_NUMBERS: dict[type[Optimizer], tuple[float, ...]] = {}
-
-
-class Optimizer(Saved):
+class Optimizer(Hyperparameters):
     """Base class of the optimizers.
 
     Args:
@@ -91,10 +68,6 @@ class Optimizer(Saved):
       defaults: hyperparameters of groups that do not set their own.
     """
 
-    #: Hyperparameters that enter the program as numbers, in this order.
-    numbers: tuple[str, ...] = ()
-    #: Hyperparameters that choose what is computed; changing one makes another program.
-    choices: tuple[str, ...] = ()
     #: What is said of `capturable` where it is refused: of one parameter, and of many at once.
     captured = (Captured(), Captured(xla=False))
 
@@ -103,15 +76,13 @@ class Optimizer(Saved):
         self._forget_ops()
 
     def _forget_ops(self) -> None:
-        self._ops: dict[Any, Op] = {}
-        self._fixed: dict[int, tuple[float | None, ...]] = {}  # by group: constants of its op
-        self._last: dict[int, Chosen] = {}  # by group
+        super()._forget_ops()
         self._entering: dict[int, Entering] = defaultdict(Entering)  # by group
 
     # ------------------------------------------------------------ what subclasses say
 
     def init_state(self, p: Any, group: ParamGroup) -> dict[str, Any]:
-        """The state of one parameter before its first step: arrays by name."""
+        """Return the state of one parameter before its first step: arrays by name."""
         raise NotImplementedError(f"`{type(self).__name__}` has neither `step` nor `init_state`")
 
     @staticmethod
@@ -122,25 +93,21 @@ class Optimizer(Saved):
         numbers: dict[str, Any],
         choices: dict[str, Any],
     ) -> tuple[Any, dict[str, Any]]:
-        """One parameter's new value and state, in JAX."""
+        """Compute one parameter's new value and state, in JAX."""
         raise NotImplementedError("an optimizer with `init_state` needs `update`, too")
 
     def update_recorded(self, p: Any, group: ParamGroup) -> None:
-        """The same by tensors' own ops, for `differentiable=True`."""
+        """Update a parameter by tensors' own ops, for `differentiable=True`."""
         raise NotImplementedError(f"`{type(self).__name__}` cannot be differentiated")
 
-    def held_names(self, group: ParamGroup) -> tuple[str, ...]:
-        """What an update reads and writes beside a parameter: entries of its state."""
-        return ()
-
     def held_of(self, params: list[Any], group: ParamGroup) -> list[list[Any]]:
-        """For each parameter its tensors of `held_names`; made at its first step."""
+        """Return for each parameter its tensors of `held_names`; made at its first step."""
         names, known = self.held_names(group), self.state.get
         states = [known(p) or self.state_of(p, group) for p in params]
         return [[state[name] for name in names] for state in states]
 
     def writes(self, group: ParamGroup) -> int:
-        """How many writes to a parameter PyTorch's version counter sees in an update."""
+        """Count the writes to a parameter that PyTorch's version counter sees in an update."""
         return 1
 
     # ------------------------------------------------------------ the step
@@ -197,7 +164,7 @@ class Optimizer(Saved):
                 self.update_recorded(p, group)
 
     def _touched(self) -> list[Any]:
-        """The tensors that the next step writes: parameters and their states."""
+        """Return the tensors that the next step writes: parameters and their states."""
         found = []
         for group in self.param_groups:
             params = self.trainable(group)
@@ -205,7 +172,7 @@ class Optimizer(Saved):
         return found
 
     def trainable(self, group: ParamGroup) -> list[Any]:
-        """The parameters that a step updates: `is_trained`, which would be a call for each."""
+        """Return the parameters that a step updates: `is_trained`, without a call for each."""
         return [
             p for p in group["params"]
             if p._grad is not None and (p._v.requires_grad or p._given)
@@ -277,39 +244,8 @@ class Optimizer(Saved):
             for t in held:
                 self._assign(t, next(results))
         if simple and len(trace.arrays) == before + len(numbers) + len(held):
-            values = tuple(map(_VALUE, (*params, *held)))
+            values = tuple([t._v for t in (*params, *held)])
             start.next[key] = MacroStep(trace.state, effects=values)
-
-    def _chosen(self, group: ParamGroup, sizes: tuple[int, int]) -> tuple[Op, list[float]]:
-        """The op that updates the group's parameters, and the numbers that it takes.
-
-        Those of the last step, if nothing but the learning rate has changed.
-        """
-        choices = {**group, "lr": None, "params": None}
-        last = self._last.get(id(group))
-        if last is not None and last.sizes == sizes and last.choices == choices:
-            return last.op, [float(group["lr"]), *last.numbers]
-        numbers, fixed = self._split_numbers(group)
-        op = self._op(group, sizes[0], fixed)
-        if fixed and fixed[0] is None and _are_constants(choices):
-            self._last[id(group)] = Chosen(choices, sizes, op, numbers[1:])
-        return op, numbers
-
-    def _split_numbers(self, group: ParamGroup) -> tuple[list[float], tuple[float | None, ...]]:
-        """The numbers that enter the program, and those that are constants of it.
-
-        The learning rate enters. Another number is a constant until it changes, in this
-        optimizer or from one to the next: then it enters too, and no change compiles again.
-        """
-        values = [float(x) for x in self.number_values(group)]
-        before = self._fixed.get(id(group))
-        if before is None:
-            first = _FIRST_NUMBERS.setdefault(type(self), tuple(values))
-            names = self.numbers
-            before = tuple([None if n == "lr" else x for n, x in zip(names, first, strict=True)])
-        fixed = tuple([x if x == f else None for x, f in zip(values, before, strict=True)])
-        self._fixed[id(group)] = fixed
-        return [x for x, f in zip(values, fixed, strict=True) if f is None], fixed
 
     def _assign(self, t: Any, value: Value) -> None:
         if t._v.strides is not None:
@@ -319,14 +255,8 @@ class Optimizer(Saved):
         else:
             write(t, value)
 
-    def number_values(self, group: ParamGroup) -> list[Any]:
-        return [group[name] for name in self.numbers]
-
-    def choice_values(self, group: ParamGroup) -> dict[str, Any]:
-        return {name: group[name] for name in self.choices}
-
     def state_of(self, p: Any, group: ParamGroup) -> dict[str, Any]:
-        """The parameter's state as tensors; made at its first step."""
+        """Return the parameter's state as tensors; made at its first step."""
         state = self.state.get(p)
         if not state and self.held_names(group):
             state = self.state[p]
@@ -334,15 +264,3 @@ class Optimizer(Saved):
                 made = {name: from_array(a) for name, a in self.init_state(p, group).items()}
             state.update((name, laid_beside(p, t)) for name, t in made.items())
         return {} if state is None else state
-
-    def _op(self, group: ParamGroup, params: int, fixed: tuple[float | None, ...]) -> Op:
-        """The op that updates this many parameters of a group."""
-        # Without decay nothing is added: 0 times an infinite weight would be NaN, and costs.
-        decays, names = bool(group.get("weight_decay")), (self.held_names(group),) * params
-        choices = self.choice_values(group)
-        key = (decays, names, fixed, *choices.values())
-        op = self._ops.get(key)
-        if op is None:
-            choices["decays"] = decays
-            op = self._ops[key] = update_op(type(self), choices, names, fixed)
-        return op

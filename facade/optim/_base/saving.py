@@ -1,4 +1,4 @@
-"""How an optimizer's state is saved, loaded, copied and pickled: in PyTorch's form."""
+"""Saving, loading, copying and pickling of an optimizer's state, in PyTorch's form."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Saved(ParamGroups):
     """Parameter groups that are saved by the numbers of their parameters."""
 
     def state_dict(self) -> dict[str, Any]:
-        """The state by parameter number, and the groups.
+        """Return the state by parameter number, and the groups.
 
         The dict holds the state's own tensors, which later steps write to.
         """
@@ -103,7 +103,7 @@ class Saved(ParamGroups):
 
 
 def _fitted(p: Any, held: Any, wide: bool, name: Any = None) -> Any:
-    """A piece of state as the parameter needs it: floats in its dtype, but for step counts.
+    """Return a piece of state as the parameter needs it: floats in its dtype, but step counts.
 
     Args:
       wide: make float32 of step counts.

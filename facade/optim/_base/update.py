@@ -1,9 +1,8 @@
-"""The update of an optimizer's parameters as one op, and the way back to it in later steps."""
+"""Updates of an optimizer's parameters: each is one op, and one step once it was recorded."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from operator import attrgetter
 from typing import Any
 from weakref import ref
 
@@ -19,12 +18,11 @@ from ..._storage.strides import layout
 from ..._tracing.macro_steps import MacroStep
 from ..._tracing.undo import Update
 
-_ARRAY = attrgetter("_array")
 _UPDATE_OPS: dict[Any, Op] = {}
 
 
 def update_op(cls: Any, choices: Any, names: Any, fixed: Any) -> Op:
-    """The update of several parameters as one op; equal for optimizers of equal class.
+    """Return the update of several parameters as one op; equal for optimizers of equal class.
 
     Args:
       cls: the optimizer's class.
@@ -58,7 +56,7 @@ def update_op(cls: Any, choices: Any, names: Any, fixed: Any) -> Op:
 
 
 def reused(params: int, states: int) -> dict[int, int]:
-    """Which result updates which operand of an update.
+    """Tell which result of an update overwrites which of its operands.
 
     Operands are the parameters, their gradients and the states; results parameters and states.
     """
@@ -91,7 +89,7 @@ def replay_update(
     trace.undo.append(Update(params, before, held, len(arrays) + len(inputs)))
     trace.state = step.state
     arrays += inputs
-    arrays += map(_ARRAY, held)
+    arrays += [t._array for t in held]
     for p, value in zip(params, values, strict=False):
         p._v, p._array = value, None
         if p._vc is None:
@@ -104,7 +102,7 @@ def replay_update(
 
 
 class Entering:
-    """The numbers of a group's steps; as arrays once they are what they were a step before.
+    """Numbers of a group's steps; arrays once they are what they were a step before.
 
     To make an array of a Python number is an eighth of what it takes to call a small program.
     """
@@ -116,7 +114,7 @@ class Entering:
         self._arrays: list[Any] | None = None
 
     def as_inputs(self, numbers: list[float]) -> list[Any]:
-        """What enters the program for `numbers`."""
+        """Return what enters the program for `numbers`."""
         if numbers != self._numbers:
             self._numbers, self._arrays = numbers, None
             return numbers
@@ -127,7 +125,7 @@ class Entering:
 
 
 def are_at_rest(tensors: list[Any]) -> bool:
-    """Whether each holds an array of its own."""
+    """Tell whether each tensor holds an array of its own."""
     for t in tensors:
         if t._array is None or t._shares:
             return False
@@ -135,13 +133,13 @@ def are_at_rest(tensors: list[Any]) -> bool:
 
 
 def are_simple(trace: Trace, params: Any) -> bool:
-    """Whether all parameters and gradients are in the trace and share no storage."""
+    """Tell whether all parameters and gradients are in the trace and share no storage."""
     tensors = [*params, *[p._grad for p in params]]
     return not share(tensors) and all(t._trace is trace and t._v.index >= 0 for t in tensors)
 
 
 def share(tensors: Any) -> bool:
-    """Whether any of them shares storage with a tensor that is alive."""
+    """Tell whether any tensor shares storage with another that is alive."""
     for t in tensors:
         if t._shares and t._store is not None:
             return True
@@ -149,7 +147,7 @@ def share(tensors: Any) -> bool:
 
 
 def split_overlapping(params: list[Any]) -> list[list[Any]]:
-    """The parameters in lists that can be updated at once: none shares elements with another.
+    """Split parameters into lists that are updated at once: none shares elements with another.
 
     What is updated later reads what the updates before it wrote, as PyTorch's loop does.
     """
@@ -174,5 +172,5 @@ def split_overlapping(params: list[Any]) -> list[list[Any]]:
 
 
 def laid_beside(p: Any, made: Any) -> Any:
-    """A new tensor of a parameter's state; it lies in memory as the parameter does."""
+    """Lay a new tensor of a parameter's state out in memory as the parameter is."""
     return lay_out_as(p, made) if made.shape == p.shape else made

@@ -71,7 +71,7 @@ class Adagrad(Counted):
     later_entries = {"foreach": None, "maximize": False, "differentiable": False, "fused": None}
 
     def share_memory(self) -> None:
-        """Let other processes see the sums: `share_memory_` of each."""
+        """Share the sums with other processes: `share_memory_` of each."""
         for group in self.param_groups:
             for p in group["params"]:
                 self.state[p]["sum"].share_memory_()

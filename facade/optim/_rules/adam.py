@@ -7,9 +7,8 @@ from typing import Any
 import jax.numpy as jnp
 
 from ..._core.handle import Handle
-from ..._storage.conj_neg_bits import view_as_real
 from .._base import checks
-from .._base.counted import Counted, counted
+from .._base.counted import Counted, counted, has_gradient, rate
 from .._base.groups import ParamGroup
 
 _NAMES = ("step", "exp_avg", "exp_avg_sq", "max_exp_avg_sq")
@@ -66,36 +65,27 @@ class Adam(Counted):
 
     def update_recorded(self, p: Any, group: ParamGroup) -> None:
         checks.one_by_one(group)
-        state = self.state_of(p, group)
-        g = -p.grad if group["maximize"] else p.grad
-        lr, decay = group["lr"], group["weight_decay"]
+        if self.state_of(p, group)["step"].requires_grad:
+            raise RuntimeError("`requires_grad` is not supported for `step` in differentiable mode")
+        super().update_recorded(p, group)
+
+    def move(self, p: Any, g: Any, state: dict[str, Any], group: ParamGroup) -> None:
         beta1: Any = group["betas"][0]
         beta2: Any = group["betas"][1]
-        step = state["step"]
-        if step.requires_grad:
-            raise RuntimeError("`requires_grad` is not supported for `step` in differentiable mode")
-        step += 1
-        if decay != 0 and group["decoupled_weight_decay"]:
-            p.mul_(1 - lr * decay)
-        elif _is_trained(decay):
-            g = g.addcmul_(p.clone(), decay)
-        elif decay != 0:
-            g = g.add(p, alpha=decay)
-        names = self.held_names(group)[1:]
-        mean, square, *largest = (state[name] for name in names)
-        if p.is_complex():
-            g, p, mean, square, *largest = map(view_as_real, (g, p, mean, square, *largest))
+        lr, step, mean, square = rate(group), state["step"], state["exp_avg"], state["exp_avg_sq"]
         mean.lerp_(g, 1 - beta1)
-        if _is_trained(beta2):
+        if has_gradient(beta2):
             square.lerp_(g.square(), 1 - beta2)
         else:
             square.mul_(beta2).addcmul_(g, g, value=1 - beta2)
         # Powers of tensors save the count, which the next step writes to.
-        rate = -(lr / (1 - beta1 ** _kept(step, beta1)))
-        correction = (1 - beta2 ** _kept(step, beta2)).sqrt()
-        for most in largest:
+        step1, step2 = (step.clone() if has_gradient(b) else step for b in (beta1, beta2))
+        size = -(lr / (1 - beta1**step1))
+        correction = (1 - beta2**step2).sqrt()
+        if group["amsgrad"]:
+            most = state["max_exp_avg_sq"]
             square = most.copy_(most.clone().maximum(square))
-        p.addcdiv_(mean.clone(), (square.sqrt() / (correction * rate)).add_(group["eps"] / rate))
+        p.addcdiv_(mean.clone(), (square.sqrt() / (correction * size)).add_(group["eps"] / size))
 
     @staticmethod
     def moved(
@@ -116,14 +106,6 @@ class Adam(Counted):
             mean = after.mu / (1 - b1**step).astype(p.dtype)
             scaled = mean / (jnp.sqrt(largest / (1 - b2**step).astype(p.dtype)) + eps)
         return optax.apply_updates(p, -numbers["lr"] * scaled), new
-
-
-def _is_trained(number: Any) -> bool:
-    return isinstance(number, Handle) and bool(number.requires_grad)  # type: ignore[attr-defined]
-
-
-def _kept(step: Any, beta: Any) -> Any:
-    return step.clone() if _is_trained(beta) else step
 
 
 class AdamW(Adam):

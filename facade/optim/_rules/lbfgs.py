@@ -188,7 +188,7 @@ class LBFGS(Optimizer):
         return strong_wolfe(evaluate, start, t, _size(d), group["max_eval"] - evals)
 
     def _gradient(self, group: ParamGroup) -> Any:
-        """The gradients as one vector; 0 where there is none."""
+        """Return the gradients as one vector; 0 where there is none."""
         parts = []
         for p in group["params"]:
             none = p.grad is None or _is_frozen(p)
@@ -208,7 +208,7 @@ class LBFGS(Optimizer):
 
 
 def _direction(now: dict[str, Any], gradient: Any, al: list[Any]) -> Any:
-    """The inverse Hessian, as the history has it, times the negative gradient: two loops.
+    """Multiply the inverse Hessian, as the history has it, by the negative gradient: two loops.
 
     Each turn is a program, the same one: longer histories would each be another.
     """
@@ -234,7 +234,7 @@ def _loss(x: Any) -> float:
 
 
 def _number(x: Any) -> Any:
-    """A number of the tensor's dtype, which rounds as the tensor does."""
+    """Return a number of the tensor's dtype, which rounds as the tensor does."""
     return x.numpy()[()] if isinstance(x, Handle) else x  # type: ignore[attr-defined]
 
 

@@ -11,7 +11,7 @@ _CHANGE = 1e-9  # a bracket in which nothing moves by more is not divided
 
 
 class Point(NamedTuple):
-    """What is known at one step length.
+    """Point on the line: what is known at one step length.
 
     Attributes:
       t: the step length.
@@ -109,7 +109,7 @@ def _ordered(ends: list[Point]) -> tuple[int, int]:
 
 
 def _cubic_minimum(a: Point, b: Point, low: Any, high: Any) -> Any:
-    """Where the cubic through both points with their slopes is smallest, within bounds."""
+    """Find where the cubic through both points with their slopes is smallest, within bounds."""
     if a.t > b.t:
         a, b = b, a
     d1 = a.slope + b.slope - 3 * (a.loss - b.loss) / (a.t - b.t)

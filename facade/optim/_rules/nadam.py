@@ -12,7 +12,7 @@ from .._base.groups import ParamGroup
 
 
 def _momenta(beta1: Any, decay: Any, step: Any) -> tuple[Any, Any]:
-    """The momentum of a step and that of the next: it grows to `beta1`."""
+    """Return the momentum of a step and that of the next: it grows to `beta1`."""
     mu, after = (beta1 * (1.0 - 0.5 * 0.96 ** (count * decay)) for count in (step, step + 1))
     return mu, after
 

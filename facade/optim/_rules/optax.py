@@ -20,7 +20,7 @@ from .extra import NOTHING, extra_of
 
 
 class Unit(NamedTuple):
-    """The groups that share a transformation: it sees their gradients together.
+    """Groups that share a transformation, which sees their gradients together.
 
     Attributes:
       transform: an optax transformation.
@@ -102,7 +102,7 @@ class Optax(Optimizer):
     step.undoes_itself = True  # type: ignore[attr-defined]
 
     def _numbered(self) -> list[list[tuple[int, Any]]]:
-        """The parameters of each group with their numbers, which count through all groups."""
+        """Return each group's parameters with their numbers, which count through all groups."""
         found, n = [], 0
         for group in self.param_groups:
             found.append(list(enumerate(group["params"], n)))
@@ -110,7 +110,7 @@ class Optax(Optimizer):
         return found
 
     def _active(self, unit: Unit, numbered: Any) -> list[tuple[int, Any, int]]:
-        """What the unit updates: number, parameter and group."""
+        """Return what the unit updates: number, parameter and group."""
         return [(n, p, i) for i in unit.groups for n, p in numbered[i] if is_trained(p)]
 
     def _step_groups(self) -> None:
@@ -199,7 +199,7 @@ class Optax(Optimizer):
                         unit.state.drop(n)
 
     def state_dict(self) -> dict[str, Any]:
-        """The transformations' state by path, and which parameters started together."""
+        """Return the transformations' state by path, and which parameters started together."""
         packed = super().state_dict()
         for group in packed["param_groups"]:
             group.pop("transform")

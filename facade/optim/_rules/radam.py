@@ -100,12 +100,12 @@ class RAdam(Counted):
 
 
 def _length(beta2: Any, step: Any) -> Any:
-    """How many of the last gradients the average of squares is as good as."""
+    """Count the last gradients that the average of squares is as good as."""
     return 2 / (1 - beta2) - 1 - 2 * step * beta2**step / (1 - beta2**step)
 
 
 def _rectifier(beta2: Any, length: Any) -> Any:
-    """What rectifies the variance of such an average, if it is of more than 4."""
+    """Return what rectifies the variance of such an average, if it is of more than 4."""
     most = 2 / (1 - beta2) - 1
     share = (length - 4) * (length - 2) * most / ((most - 4) * (most - 2) * length)
     return share**0.5

@@ -7,11 +7,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from ..._core.handle import Handle
 from ..._ops.creation.from_data import tensor
 from ..._storage.lay_out import lay_out_as
 from ..._tracing.inputs import from_array
 from .._base.checks import not_negative, one_element, which_kernel
+from .._base.counted import add_decay, has_gradient
 from .._base.groups import ParamGroup
 from .._base.optimizer import Optimizer
 
@@ -105,10 +105,7 @@ class SGD(Optimizer):
     def update_recorded(self, p: Any, group: ParamGroup) -> None:
         g, momentum = -p.grad if group["maximize"] else p.grad, group["momentum"]
         decay, lr = group["weight_decay"], group["lr"]
-        if isinstance(decay, Handle) and decay.requires_grad:  # type: ignore[attr-defined]
-            g = g.addcmul_(p.clone(), decay)
-        elif decay != 0:
-            g = g.add(p, alpha=decay)
+        g = add_decay(g, p, decay)
         if momentum != 0:
             buf = self.state[p].get("momentum_buffer")
             if buf is None:
@@ -116,10 +113,10 @@ class SGD(Optimizer):
             else:
                 buf.mul_(momentum).add_(g, alpha=1 - group["dampening"])
             g = g.add(buf, alpha=momentum) if group["nesterov"] else buf
-        if isinstance(lr, Handle) and lr.requires_grad:  # type: ignore[attr-defined]
+        if has_gradient(lr):
             p.addcmul_(g, lr, value=-1)
         else:
-            p.add_(g, alpha=-lr)  # type: ignore[operator]
+            p.add_(g, alpha=-lr)
 
     @staticmethod
     def update(

@@ -169,11 +169,11 @@ class AveragedFlax:
         return self.module.functional_call(self._averaged | self._copied, *args, **kwargs)
 
     def named_parameters(self) -> Iterator[tuple[str, Any]]:
-        """The averages with their paths."""
+        """Return the averages with their paths."""
         return iter(self._averaged.items())
 
     def parameters(self) -> Iterator[Any]:
-        """The averages."""
+        """Return the averages."""
         return iter(self._averaged.values())
 
     def update_parameters(self, model: Any) -> None:
@@ -207,7 +207,7 @@ class AveragedFlax:
         average_by_dtype(self.multi_avg_fn, averages, current, n)
 
     def state_dict(self) -> dict[str, Any]:
-        """The averages by path, and since when each is kept."""
+        """Return the averages by path, and since when each is kept."""
         return {
             "n_averaged": self._n,
             "started": dict(self._started),

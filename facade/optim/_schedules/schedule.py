@@ -76,11 +76,11 @@ class LRScheduler:
             self.step()
 
     def get_lr(self) -> list[Any]:
-        """The learning rates of this epoch, one a group; subclasses say how."""
+        """Return the learning rates of this epoch, one a group; subclasses say how."""
         raise NotImplementedError
 
     def get_last_lr(self) -> list[Any]:
-        """The learning rates that were set last, one a group."""
+        """Return the learning rates that were set last, one a group."""
         return self._last_lr
 
     def step(self, epoch: int | None = None) -> None:
@@ -108,7 +108,7 @@ class LRScheduler:
         self._last_lr = values_of(self.optimizer, "lr")
 
     def _lrs(self) -> list[Any]:
-        """The learning rates as they are: what most schedules change step by step."""
+        """Return the learning rates as they are: most schedules change them step by step."""
         if not self._get_lr_called_within_step:
             warnings.warn(NOT_WITHIN, UserWarning, stacklevel=3)
         return values_of(self.optimizer, "lr")
@@ -135,7 +135,7 @@ class _LRScheduler(LRScheduler):
 
 
 class WithLambdas(LRScheduler):
-    """What schedulers by the user's own functions share; plain functions are not saved."""
+    """Base of schedulers by the user's own functions; plain functions are not saved."""
 
     lr_lambdas: list[Callable[[int], float]]
 
@@ -179,7 +179,7 @@ def copied(value: Any) -> Any:
 
 
 def values_of(optimizer: Optimizer, key: str) -> list[Any]:
-    """What the groups have under a key."""
+    """Return what the groups have under a key."""
     return [copied(group[key]) for group in optimizer.param_groups]
 
 
@@ -205,7 +205,7 @@ def for_each_group(name: str, optimizer: Optimizer, value: Any) -> list[Any]:
 
 
 def _note_steps(optimizer: Any) -> None:
-    """Let the optimizer remember that it has stepped."""
+    """Make the optimizer remember that it has stepped."""
     if hasattr(optimizer.step, "_wrapped_by_lr_sched"):
         return
     function, to = optimizer.step.__func__, ref(optimizer)

@@ -19,7 +19,7 @@ Factor = Callable[[int], float]
 
 
 class LambdaLR(WithLambdas):
-    """The initial rate times a function of the epoch; an optax schedule is one.
+    """Set the rate to the initial one times a function of the epoch, such as an optax schedule.
 
     >>> import leafax
     >>> w = leafax.ones(1, requires_grad=True)
@@ -44,7 +44,7 @@ class LambdaLR(WithLambdas):
 
 
 class MultiplicativeLR(WithLambdas):
-    """The last rate times a function of the epoch."""
+    """Multiply the last rate by a function of the epoch."""
 
     def __init__(
         self, optimizer: Optimizer, lr_lambda: Factor | list[Factor], last_epoch: int = -1
@@ -231,5 +231,5 @@ class CosineAnnealingLR(LRScheduler):
 
 
 def _number(factor: Any) -> Any:
-    """A factor as Python's number where it is an array, as optax schedules return it."""
+    """Return a factor as Python's number where it is an array, as of optax schedules."""
     return factor.item() if hasattr(factor, "item") else factor
