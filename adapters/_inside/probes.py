@@ -87,10 +87,12 @@ def _run(eqn: Any, args: Sequence[Any], probes: Arrays) -> tuple[list[Any], Arra
         return _scan(params, args, probes)
     if is_checkpoint(eqn):
 
-        def again(args: Sequence[Any], probes: Arrays) -> Any:
+        def recomputed(args: Sequence[Any], probes: Arrays) -> Any:
             return _evaluate(inner, (), args, probes)
 
-        made = jax.checkpoint(again, policy=params["policy"], prevent_cse=params["prevent_cse"])
+        made = jax.checkpoint(
+            recomputed, policy=params["policy"], prevent_cse=params["prevent_cse"]
+        )
         return made(args, probes)  # type: ignore[no-any-return]
     return _evaluate(inner.jaxpr, inner.consts, args, probes)
 

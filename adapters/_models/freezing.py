@@ -59,7 +59,7 @@ class Freezing(ABC):
     @property
     @abstractmethod
     def training(self) -> bool:
-        """Tell whether calls run the model in its training mode."""
+        """Return True if calls run the model in its training mode."""
 
     @abstractmethod
     def train(self, mode: bool = True) -> Self:

@@ -25,7 +25,7 @@ def confine(why: str) -> None:
 
 
 def is_confined() -> bool:
-    """Tell whether `confine` was called in this process.
+    """Return True if `confine` was called in this process.
 
     Returns:
       True if only NumPy computes here.

@@ -83,7 +83,7 @@ def in_blocks(node: Node) -> Callable[..., list[Any]] | None:
 
 
 def overwrites(node: Node) -> bool:
-    """Tell whether a node draws in blocks over an array, of which it reads the shape alone."""
+    """Return True if a node draws in blocks over an array, of which it reads the shape alone."""
     call = node.call
     if not isinstance(call, Call) or call.op.qualified not in ("uniform", "fill.normal"):
         return False

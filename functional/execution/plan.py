@@ -34,7 +34,7 @@ from .op_by_op import OpByOp
 from .packed_inputs import Packing
 from .policy import forget_runs
 from .single_ops import compiler_options_of, forget_compiled_ops
-from .weight_gradients import turned
+from .weight_gradients import transpose_products
 
 _MAX_PLANS = 4096
 _wide: list[Any] = []  # contexts of 64-bit mode that nobody is in: to make one takes microseconds
@@ -85,7 +85,7 @@ class Plan:
         self._sizes: tuple[int, int] = (len(self.program.outputs), 0)
         self._flat: Any = None
         self._lock = threading.Lock()
-        self._alone = OpByOp(self.program, self._checked, guards)
+        self._op_by_op = OpByOp(self.program, self._checked, guards)
 
     def run(
         self, args: Sequence[Any], host: bool = False, once: bool = False,
@@ -133,10 +133,12 @@ class Plan:
         with wide:
             ready = self._ready
             if confined:
-                found = self._alone.run(args, self.side, _nothing, host=True)
+                found = self._op_by_op.run(args, self.side, _nothing, host=True)
                 return Outcome(*found, "op by op", time.perf_counter() - start)
-            if ready is None and self._alone.policy.runs_op_by_op(self.donate, self.runs > 1, once):
-                found = self._alone.run(args, self.side, _make_room, host)
+            if ready is None and self._op_by_op.policy.runs_op_by_op(
+                self.donate, self.runs > 1, once
+            ):
+                found = self._op_by_op.run(args, self.side, _make_room, host)
                 return Outcome(*found, "op by op", time.perf_counter() - start)
             how = "cached"
             if ready is None:
@@ -144,7 +146,7 @@ class Plan:
                 with self._lock:
                     if self._ready is None:
                         self._compile(args)
-                        self._alone.policy.note_compiled(self)
+                        self._op_by_op.policy.note_compiled(self)
                         how = "compiled"
                     ready = self._ready
             assert ready is not None
@@ -213,7 +215,7 @@ class Plan:
         calls = watched is not traced.jaxpr
         turns = jax.default_backend() == "cpu" and lowerings()["products"] == "auto"
         if turns and self._has_gradients():
-            after = turned(watched)
+            after = transpose_products(watched)
         if after is not traced.jaxpr:
             if calls:  # what a callback fails for must still be there
                 donate, self.donate = (), ()

@@ -71,7 +71,7 @@ def shown(error: BaseException) -> types.TracebackType | None:
 
 
 def is_library_file(filename: str) -> bool:
-    """Tell whether a file is leafax's or JAX's."""
+    """Return True if a file is leafax's or JAX's."""
     return filename.startswith(_folders())
 
 
@@ -108,7 +108,7 @@ def _hide() -> None:
 
 
 def _raised_here(error: BaseException) -> bool:
-    """Tell whether the innermost frame of an error is leafax's or JAX's."""
+    """Return True if the innermost frame of an error is leafax's or JAX's."""
     tb = error.__traceback__
     while tb is not None and tb.tb_next is not None:
         tb = tb.tb_next
@@ -258,7 +258,7 @@ def _probe(number: int) -> int:
 
 
 def _works() -> bool:
-    """Tell whether handlers can be added to this interpreter's code, tried on a small function."""
+    """Return True if handlers can be added to this interpreter's code; try it on a function."""
     global _handler
     if _handler is None:
         try:

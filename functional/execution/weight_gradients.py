@@ -20,13 +20,13 @@ _LEAST = 1 << 25  # multiplications below which turning does not pay
 _OVER_ROWS = (((0,), (0,)), ((), ()))
 
 
-def turned(program: ClosedJaxpr) -> ClosedJaxpr:
+def transpose_products(program: ClosedJaxpr) -> ClosedJaxpr:
     """Transpose such products in the program; return it as it is if it has none."""
-    jaxpr = _turned(program.jaxpr)
+    jaxpr = _transpose(program.jaxpr)
     return program if jaxpr is program.jaxpr else ClosedJaxpr(jaxpr, program.consts)
 
 
-def _turned(jaxpr: Jaxpr) -> Jaxpr:
+def _transpose(jaxpr: Jaxpr) -> Jaxpr:
     eqns: list[Any] = []
     new = gensym()
     for eqn in jaxpr.eqns:
@@ -34,7 +34,7 @@ def _turned(jaxpr: Jaxpr) -> Jaxpr:
             eqns += _replacement(eqn, new)
             continue
         inner = eqn.params.get("jaxpr") if eqn.primitive.name == "jit" else None
-        if inner is not None and (after := turned(inner)) is not inner:
+        if inner is not None and (after := transpose_products(inner)) is not inner:
             eqn = eqn.replace(params={**eqn.params, "jaxpr": after})
         eqns.append(eqn)
     same = len(eqns) == len(jaxpr.eqns) and all(map(lambda a, b: a is b, eqns, jaxpr.eqns))

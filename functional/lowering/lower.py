@@ -94,7 +94,7 @@ def picked(
 
 
 def is_checked(entry: Any) -> bool:
-    """Tell whether an entry has a check that only the data can answer."""
+    """Return True if an entry has a check that only the data can answer."""
     op = getattr(getattr(entry, "call", None), "op", None)
     return op is not None and op.check is not None
 

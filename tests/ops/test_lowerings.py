@@ -11,7 +11,7 @@ from jax.extend.core import jaxpr_as_fun
 
 import leafax
 from leafax.functional import TABLE, Input, lowerings
-from leafax.functional.execution.weight_gradients import turned
+from leafax.functional.execution.weight_gradients import transpose_products
 
 CONV = {n: TABLE[f"conv{n}d"].fn for n in (1, 2, 3)}
 CASES: list[tuple[tuple[int, ...], tuple[int, ...], dict[str, Any], bool]] = [
@@ -89,7 +89,7 @@ def _weight_gradients(rows: int, columns: int) -> tuple[Any, Any]:
 
 def test_operands_of_weight_gradients_are_turned() -> None:
     program, arrays = _weight_gradients(128, 256)
-    after = turned(program)
+    after = transpose_products(program)
     assert str(after).count("(([1], [0]), ([], []))") == 2
     assert str(after).count("optimization_barrier") == 2, "or XLA turns it back"
     for x, y in zip(jaxpr_as_fun(after)(*arrays), jaxpr_as_fun(program)(*arrays), strict=True):
@@ -99,7 +99,7 @@ def test_operands_of_weight_gradients_are_turned() -> None:
 @pytest.mark.parametrize("rows, columns", [(100, 512), (512, 100), (128, 64)])
 def test_other_products_are_left_alone(rows: int, columns: int) -> None:
     program, _ = _weight_gradients(rows, columns)
-    assert turned(program) is program
+    assert transpose_products(program) is program
 
 
 @pytest.mark.skipif(jax.default_backend() != "cpu", reason="what XLA does on CPUs")
