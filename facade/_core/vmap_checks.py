@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from .trie import local
@@ -56,3 +57,13 @@ def adopt_example(like: Any, made: Any) -> Any:
     if local.vmap is not None:
         local.vmap.adopt(like, made)
     return made
+
+
+@contextmanager
+def outside_vmap() -> Iterator[None]:
+    """Take the examples of a running `vmap` within the block for tensors like others."""
+    before, local.vmap = local.vmap, None
+    try:
+        yield
+    finally:
+        local.vmap = before

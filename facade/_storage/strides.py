@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from functools import cache
 from typing import Any
 
@@ -15,6 +14,7 @@ from .._core.dual_levels import levels_below, recording_levels, set_tangent
 from .._core.grad_modes import within
 from .._core.trie import Mode, local
 from .._core.view_ops import BY_NAME, PICKED
+from .._core.vmap_checks import outside_vmap
 from .._rules.strides import layouts
 from .._rules.strides.layouts import laid
 from .._storage.tangents import get_tangent
@@ -121,19 +121,9 @@ def strided(
             along = get_tangent(t, level)
             if along is not None:
                 offset = int(layout(t).offset) if storage_offset is None else storage_offset
-                with recording_levels(levels_below(level)), unlooked():
+                with recording_levels(levels_below(level)), outside_vmap():
                     set_tangent(out, level, along.as_strided(size, stride, offset))
     return out
-
-
-@contextmanager
-def unlooked() -> Iterator[None]:
-    """Within the block the examples of a `vmap` are tensors like others."""
-    before, local.vmap = local.vmap, None
-    try:
-        yield
-    finally:
-        local.vmap = before
 
 
 def _strided(t: Any, size: Any, stride: Any, storage_offset: int | None, node: str) -> Any:

@@ -9,8 +9,9 @@ import numpy as np
 
 from leafax.functional.ops.shape.strides import Layout
 
+from .._core.vmap_checks import outside_vmap
 from .._storage.as_strided_outside import places, reach
-from .._storage.strides import layout, unlooked
+from .._storage.strides import layout
 from ._aliases import Views, find_alias
 from ._level_stack import LevelStack
 
@@ -57,7 +58,7 @@ class BatchMemory(LevelStack):
             )
             start = int(layout(t).offset) + offset - begin
             if _own(layout(t if t._base_ is None else t._base_), Layout(size, stride, start)):
-                with unlooked():  # a view of the example, so that writes reach it
+                with outside_vmap():  # a view of the example, so that writes reach it
                     return t.as_strided(size, stride, start)
             if written:
                 return None
