@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..nn import functional as _functional
+
 
 def __getattr__(name: str) -> Any:
-    from ..nn import functional
-
-    if name.startswith("_") or not hasattr(functional, name):
+    if name.startswith("_") or not hasattr(_functional, name):
         raise AttributeError(f"module 'torch._C._nn' has no attribute '{name}'")
-    return getattr(functional, name)
+    return getattr(_functional, name)
