@@ -72,7 +72,9 @@ def _one(name: str, kind: str) -> Callable[..., Array]:
         return transform(x, _points(n, default), axis=dim, norm=_norm(norm))
 
     fn.__name__ = name
-    fn.__doc__ = f"One-dimensional `{name}` along `dim`, cut or filled up to `n` points."
+    fn.__doc__ = (
+        f"Compute the one-dimensional `{name}` along `dim`, cut or filled up to `n` points."
+    )
     return fn
 
 
@@ -139,7 +141,7 @@ def _many(name: str, kind: str, last_two: bool) -> Callable[..., Array]:
         return final(x, last[1], axis=last[0], norm=how)
 
     fn.__name__ = name
-    fn.__doc__ = f"`{name}` over several dims, each cut or filled up to its size in `s`."
+    fn.__doc__ = f"Compute `{name}` over several dims, each cut or filled up to its size in `s`."
     return fn
 
 

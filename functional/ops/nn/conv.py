@@ -278,8 +278,8 @@ def _enter(dims: int) -> None:
 
     for fn, name in ((conv, f"conv{dims}d"), (transpose, f"conv_transpose{dims}d")):
         fn.__name__ = fn.__qualname__ = name
-        kind = "Transposed convolution" if fn is transpose else "Convolution"
-        fn.__doc__ = f"{kind} over {dims} dims, of a batch or of a single sample."
+        kind = "a transposed convolution" if fn is transpose else "a convolution"
+        fn.__doc__ = f"Compute {kind} over {dims} dims, of a batch or of a single sample."
         globals()[name] = op(method=False, backward="ConvolutionBackward0", saves=_SAVES)(fn)
 
 

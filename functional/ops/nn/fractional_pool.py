@@ -116,7 +116,9 @@ def _enter(dims: int) -> None:
         return _pool(dims, input, kernel_size, output_size, random_samples)  # type: ignore[no-any-return]
 
     body.__name__ = body.__qualname__ = f"_fractional_max_pool{dims}d"
-    body.__doc__ = f"Maxima (and their places) of windows of {dims} dims where the samples say."
+    body.__doc__ = (
+        f"Return maxima (and their places) of windows of {dims} dims where the samples say."
+    )
     op(
         name=f"_fractional_max_pool{dims}d", namespace=F, method=False,
         backward=f"FractionalMaxPool{dims}DBackward0", saves={"self": "*", "result1": "*"},

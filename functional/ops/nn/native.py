@@ -118,7 +118,7 @@ def _enter_grid_sampler(dims: int) -> None:
         return grid_sample(input, grid, mode, padding, align_corners)
 
     body.__name__ = body.__qualname__ = f"grid_sampler_{dims}d"
-    body.__doc__ = f"`grid_sample` over {dims} dims; modes are numbers."
+    body.__doc__ = f"Compute `grid_sample` over {dims} dims; modes are numbers."
     saves = {"input": "*", "grid": "*"}
     op(method=False, backward=f"GridSampler{dims}DBackward0", saves=saves)(body)
 

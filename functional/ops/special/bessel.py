@@ -116,12 +116,20 @@ def _from_zero(x: Array, value: Array, at_zero: float) -> Array:
     return jnp.where(x == 0, at_zero, jnp.where(x < 0, jnp.nan, value)).astype(x.dtype)
 
 
-_entry("bessel_j0", _j0, "Bessel function of the first kind, order 0.")
-_entry("bessel_j1", _j1, "Bessel function of the first kind, order 1.")
-_entry("bessel_y0", _y0, "Bessel function of the second kind, order 0; NaN below 0.")
-_entry("bessel_y1", _y1, "Bessel function of the second kind, order 1; NaN below 0.")
-_entry("modified_bessel_i0", special.i0, "Modified Bessel function of the first kind, order 0.")
-_entry("modified_bessel_i1", special.i1, "Modified Bessel function of the first kind, order 1.")
+_entry("bessel_j0", _j0, "Compute the Bessel function of the first kind, order 0.")
+_entry("bessel_j1", _j1, "Compute the Bessel function of the first kind, order 1.")
+_entry("bessel_y0", _y0, "Compute the Bessel function of the second kind, order 0; NaN below 0.")
+_entry("bessel_y1", _y1, "Compute the Bessel function of the second kind, order 1; NaN below 0.")
+_entry(
+    "modified_bessel_i0",
+    special.i0,
+    "Compute the modified Bessel function of the first kind, order 0.",
+)
+_entry(
+    "modified_bessel_i1",
+    special.i1,
+    "Compute the modified Bessel function of the first kind, order 1.",
+)
 
 
 def _k(order: int, scaled: bool) -> Callable[[Array], Array]:
@@ -142,7 +150,7 @@ def _k(order: int, scaled: bool) -> Callable[[Array], Array]:
 
 
 for _order in (0, 1):
-    _kind = f"Modified Bessel function of the second kind, order {_order}; NaN below 0."
+    _kind = f"Compute the modified Bessel function of the second kind, order {_order}; NaN below 0."
     _entry(f"modified_bessel_k{_order}", _k(_order, False), _kind)
     _entry(f"scaled_modified_bessel_k{_order}", _k(_order, True), f"{_kind} Times `exp(x)`.")
 
@@ -155,7 +163,11 @@ def _spherical_j0(x: Array) -> Array:
     return jnp.where(jnp.isinf(x), jnp.zeros_like(x), value)
 
 
-_entry("spherical_bessel_j0", _spherical_j0, "Spherical Bessel function of order 0: `sin(x) / x`.")
+_entry(
+    "spherical_bessel_j0",
+    _spherical_j0,
+    "Compute the spherical Bessel function of order 0: `sin(x) / x`.",
+)
 
 
 def _airy(x: Array) -> Array:
@@ -186,7 +198,7 @@ def _airy_series(x: Array) -> Array:
     return _number(0.355028053887817239260, x) * f - _number(0.258819403792806798405, x) * g
 
 
-_entry("airy_ai", _airy, "Airy function Ai.")
+_entry("airy_ai", _airy, "Compute the Airy function Ai.")
 
 
 def _erfcx_value(x: Array) -> Array:

@@ -93,7 +93,7 @@ def _entry(
         return jnp.where(apart, value, out).astype(x.dtype)
 
     body.__name__ = body.__qualname__ = name
-    body.__doc__ = f"The {name.replace('_', ' ')} of degree `n`, an integer."
+    body.__doc__ = f"Compute the {name.replace('_', ' ')} of degree `n`, an integer."
     op(namespace="special", method=False, differentiable=False)(body)
 
 

@@ -66,21 +66,27 @@ _i1e: Callable[..., Array] = with_jvp(
         dx[0] * _by_one(x[0], _i0e(x[0]) - _i1e(x[0]) * (jnp.sign(x[0]) + 1 / _safe(x[0])))
     ),
 )
-_unary("i0", _i0, "Modified Bessel function of order 0.", inplace=True)
-_unary("i0e", _i0e, "`i0` scaled by `exp(-|x|)`.", backward="SpecialI0EBackward0",
+_unary("i0", _i0, "Compute the modified Bessel function of order 0.", inplace=True)
+_unary("i0e", _i0e, "Compute `i0` scaled by `exp(-|x|)`.", backward="SpecialI0EBackward0",
        saves=_BOTH, **_SPECIAL)  # fmt: skip
-_unary("i1", _i1, "Modified Bessel function of order 1.", backward="SpecialI1Backward0",
+_unary("i1", _i1, "Compute the modified Bessel function of order 1.", backward="SpecialI1Backward0",
        saves=_BOTH, **_SPECIAL)  # fmt: skip
-_unary("i1e", _i1e, "`i1` scaled by `exp(-|x|)`.", backward="SpecialI1EBackward0",
+_unary("i1e", _i1e, "Compute `i1` scaled by `exp(-|x|)`.", backward="SpecialI1EBackward0",
        saves=_BOTH, **_SPECIAL)  # fmt: skip
 _ndtri = with_jvp(
     special.ndtri, lambda r, x, dx: dx[0] * (math.sqrt(2 * math.pi) * jnp.exp(r * r / 2))
 )
-_unary("ndtri", _ndtri, "Inverse of the normal distribution function.",
+_unary("ndtri", _ndtri, "Compute the inverse of the normal distribution function.",
        backward="SpecialNdtriBackward0", saves=("result",), **_SPECIAL)  # fmt: skip
-_unary("log_ndtr", special.log_ndtr, "Logarithm of the normal distribution function.",
+_unary("log_ndtr", special.log_ndtr, "Compute the logarithm of the normal distribution function.",
        backward="SpecialLogNdtrBackward0", saves=_BOTH, **_SPECIAL)  # fmt: skip
-_unary("ndtr", special.ndtr, "Normal distribution function.", backward="MulBackward0", **_SPECIAL)
+_unary(
+    "ndtr",
+    special.ndtr,
+    "Compute the normal distribution function.",
+    backward="MulBackward0",
+    **_SPECIAL,
+)
 
 
 def _entr_value(x: Array) -> Array:
@@ -90,7 +96,7 @@ def _entr_value(x: Array) -> Array:
 
 
 _entr = with_jvp(_entr_value, lambda r, x, dx: dx[0] * (-1 - jnp.log(x[0])))
-_unary("entr", _entr, "`-x log(x)`.", backward="SpecialEntrBackward0", **_SPECIAL)
+_unary("entr", _entr, "Compute `-x log(x)`.", backward="SpecialEntrBackward0", **_SPECIAL)
 
 
 def _xlog1py_value(x: Array, y: Array) -> Array:
