@@ -270,5 +270,3 @@ class Frame:
         kept = Recomputed(self, len(self.kept), t, edge)
         self.kept.append(kept)
         return kept
-
-
