@@ -47,7 +47,7 @@ FAULTS = {
         ("tests/ops/test_op_db.py", "tests/ops/elementwise"),
     ),
     "conjugation of cotangents": Fault(
-        "functional/lowering/vjp.py",
+        "functional/lowering/differentiate.py",
         "to_jax, to_torch = (conj, conj_positive_zero)", "to_jax, to_torch = (_unchanged, conj)",
         ("tests/ops/elementwise", "tests/autograd/graphs"),
     ),

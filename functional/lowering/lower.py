@@ -16,9 +16,10 @@ from jax.interpreters.partial_eval import dce_jaxpr
 
 from ..program.program import Aval, Input, Node, Program
 from ..program.symbolic_lengths import general
+from .differentiate import differentiate
 from .guards import evaluate_guarded, unwritten
 from .residuals import Leaves, Residual
-from .vjp import VjpCall, differentiate
+from .vjp import VjpCall
 
 
 class FaultSite(NamedTuple):

@@ -13,7 +13,8 @@ from typing import Any
 import jax
 
 from ..program.program import Aval
-from .vjp import Pullback, PullMeta, ResidualCall, differentiate
+from .differentiate import Pullback, PullMeta, differentiate
+from .vjp import ResidualCall
 
 
 class Residual:

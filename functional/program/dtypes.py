@@ -10,29 +10,28 @@ class is still visible while the program is traced.
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import jax.numpy as jnp
 import ml_dtypes
 import numpy as np
 
+from .default_float import as_default_float as as_default_float
+from .default_float import default_float as default_float
+from .default_float import set_default_float as set_default_float
+
 bfloat16 = np.dtype(ml_dtypes.bfloat16)
 _FLOAT32 = np.dtype("float32")
-
 # JAX's own are without types.
 finfo: Callable[[Any], Any] = jnp.finfo
 iinfo: Callable[[Any], Any] = jnp.iinfo
-
 # PyTorch's order: within a category a later dtype wins over an earlier one.
 _ORDER = (
     [np.dtype(name) for name in ("bool", "uint8", "int8", "int16", "int32", "int64", "float16")]
     + [bfloat16]
     + [np.dtype(name) for name in ("float32", "float64", "complex64", "complex128")]
 )
-
 # What PyTorch calls a dtype in messages (`c10::toString`) and in Python.
 SCALAR_NAMES = {
     np.dtype("bool"): "Bool", np.dtype("uint8"): "Byte", np.dtype("int8"): "Char",
@@ -42,7 +41,6 @@ SCALAR_NAMES = {
     np.dtype("float64"): "Double", np.dtype("complex64"): "ComplexFloat",
     np.dtype("complex128"): "ComplexDouble",
 }  # fmt: skip
-
 _BOOL, _INT, _FLOAT, _COMPLEX = range(4)
 _CATEGORIES = {"b": _BOOL, "u": _INT, "i": _INT, "f": _FLOAT, "V": _FLOAT, "c": _COMPLEX}
 
@@ -220,8 +218,6 @@ _THROUGH: dict[str, Any] = {
     "uint8": np.int64, "int8": np.int32, "int16": np.int32, "int32": np.int32, "int64": np.int64,
     "uint16": np.int32, "uint32": np.int64, "uint64": np.int64,
 }  # fmt: skip
-
-
 _BY_HALVES: dict[str, Any] = {"uint32": np.int32, "uint64": np.int64}
 
 
@@ -280,33 +276,3 @@ def promote(*operands: Any, to_float: bool = False) -> list[Any]:
     if to_float and is_integral(dtype):
         dtype = default_float()
     return [cast(x, dtype) for x in operands]
-
-
-class _DefaultFloat(threading.local):
-    """The thread's own default: None but while it evaluates what was recorded under another."""
-
-    own: np.dtype | None = None
-
-
-_default_float = [_FLOAT32]
-_thread = _DefaultFloat()
-
-
-def default_float() -> np.dtype:
-    """Return the dtype that Python floats become: `torch.get_default_dtype()`."""
-    return _default_float[0] if _thread.own is None else _thread.own
-
-
-def set_default_float(dtype: Any) -> None:
-    """Set what `default_float` returns to all threads."""
-    _default_float[0] = np.dtype(dtype)
-
-
-@contextmanager
-def as_default_float(dtype: np.dtype) -> Iterator[None]:
-    """Evaluate what was recorded when `dtype` was the default."""
-    before, _thread.own = _thread.own, dtype
-    try:
-        yield
-    finally:
-        _thread.own = before
