@@ -73,7 +73,6 @@ def answers(lib: Any, name: str) -> dict[str, Any]:
     }
 
 
-@pytest.mark.quick(8)
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_answers_and_gradients(name: str) -> None:
