@@ -50,7 +50,7 @@ class Value:
       out: which of the state's outputs it is.
       storage: number of the storage it lives in, and `version` of that storage then; both count
         from the trace's beginning.
-      strides: how its elements lie in memory; None if row by row, see `_layout`.
+      strides: how its elements lie in memory; None if row by row, see `_rules/strides`.
       apart: where a tensor was detached that has the number, and no edge either; 0 if none was.
       resting: the same facts for a tensor that has left the trace.
     """
@@ -219,7 +219,7 @@ class State:
       used: when a program that ends here ran last, by the thread's count of cuts.
       numbers: places of Python numbers: the key that was baked in there first.
       node_class: the class of its graph nodes, once one was asked for.
-      again: whether a walk through what was freed reads anything, see `_keep.py`.
+      again: whether a walk through what was freed reads anything, see `residual_plan.py`.
     """
 
     __slots__ = (
@@ -315,7 +315,7 @@ class Trace:
         self.freed: set[State] = set()
         self.serial = next(_serial)
         self.done = False
-        self.noted: dict[State, Any] | None = None  # nodes with notes, see `_noted.py`
+        self.noted: dict[State, Any] | None = None  # nodes with notes, see `node_metadata.py`
         self.frames: Any = None  # checkpointed calls by the states of their nodes
         self.duals: Any = None  # tangents of the values that ops took, see `dual_levels.py`
         self.versions: dict[int, int] = {}

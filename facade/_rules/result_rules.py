@@ -15,5 +15,5 @@ RESULT_RULES: dict[str, Any] = {
     "relu": lambda r, g: g * (r > 0),
 }
 # Of these it takes more than the result and the gradient, but none of the operands: see
-# `_by_result`.
+# `_autograd/formulas/from_result.py`.
 OF_RESULT = frozenset({"softmax", "log_softmax"})

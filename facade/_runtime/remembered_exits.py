@@ -88,7 +88,7 @@ def leave(trace: Trace, t: Any) -> None:
         return
     value = t._stale if t._stale is not None else value
     if value.role == NODE and t._node is None:
-        t._node, t._out = edges.later(trace, value), value.edge.out
+        t._node, t._out = edges.node_on_leaving(trace, value), value.edge.out
     elif value.role == EXTERNAL and t._node is None:
         t._node, t._out = edges.edge_of(trace, value)
     if t._stale is not None:

@@ -135,7 +135,7 @@ class AutogradMixin(GradMixin):
     def _leaf(self) -> bool:
         """`is_leaf` as the trace has it, where an example of a `vmap` is one of its batch."""
         if self._stale is not None:
-            edges.renew(self)
+            edges.renew_history(self)
         return bool(self._v.role <= LEAF)
 
     @property

@@ -50,7 +50,7 @@ class DataMixin(Handle):
             if _is_same_memory(self, other):
                 return
             if self._v.role == LEAF and self._v.dtype != other._v.dtype:
-                edges.part(self)
+                edges.give_new_accumulator(self)
             store = self._store  # views that were made before see the old memory
             for member in [] if store is None else [m() for m in store.members]:
                 if member is None or member is self or member._creation:

@@ -54,11 +54,11 @@ class GradMixin(HooksMixin):
     @property
     def grad_dtype(self) -> Any:
         """Return the dtype that gradients of this leaf are cast to; None for any."""
-        return _grad_dtype.get(self)
+        return _grad_dtype.get_grad_dtype(self)
 
     @grad_dtype.setter
     def grad_dtype(self, value: Any) -> None:
-        _grad_dtype.put(self, value)
+        _grad_dtype.set_grad_dtype(self, value)
 
     @property
     def retains_grad(self) -> bool:

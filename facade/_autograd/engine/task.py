@@ -3,7 +3,7 @@
 Nodes run when all their gradients have arrived, later-recorded ones first. Nothing is computed
 here: what runs is recording, so hooks see lazy tensors and a whole backward is part of the one
 program. A backward without hooks through the running trace depends on the trie's state alone;
-`_memo.py` remembers where it led.
+`memo` remembers where it led.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Gradients through indices and masks, as PyTorch's formulas spell them.
 
 They read the indices that were saved, and so what an unpack hook gives back in their place. A
-formula takes a `_formulas.Saved`.
+formula takes a `differentiate.Saved`.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-# Takes a `_formulas.Saved`, returns the gradient for one operand.
+# Takes a `differentiate.Saved`, returns the gradient for one operand.
 Formula = Callable[[Any], Any]
 
 

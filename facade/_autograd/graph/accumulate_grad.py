@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .hook_handle import RemovableHandle
-from .node import Node, not_pickled, seen
+from .node import Node, not_pickled, visible_attributes
 
 
 class AccumulateGrad:
@@ -60,7 +60,7 @@ class AccumulateGrad:
         return 2**64 - 1  # before all nodes that wait
 
     def __dir__(self) -> list[str]:
-        return seen(self, "variable")
+        return visible_attributes(self, "variable")
 
     def hooked(self) -> bool:
         """Tell whether a hook waits here, the leaf's own included."""

@@ -1,7 +1,7 @@
 """The autograd graph: where the gradient of a value goes, and which node made a tensor.
 
 While a trace runs its graph is in the trie, and nodes are made when someone asks for them; at a
-cut `_keep.py` writes out what a later backward may need.
+cut `saved_residuals.py` writes out what a later backward may need.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def accumulator(t: Any) -> AccumulateGrad:
     return node  # type: ignore[no-any-return]
 
 
-def part(leaf: Any) -> None:
+def give_new_accumulator(leaf: Any) -> None:
     """Give `leaf`, which is about to get other memory, another `AccumulateGrad` from now on.
 
     Graphs that were recorded before keep the one that they have. Their program runs first: its
@@ -90,7 +90,7 @@ def node_class(name: str) -> type[Node]:
 def grad_fn(t: Any) -> Any:
     """Get the graph node that made `t`, None for leaves."""
     if t._stale is not None:
-        renew(t)
+        renew_history(t)
     value = t._v
     if value.role <= LEAF:
         return None
@@ -102,7 +102,7 @@ def grad_fn(t: Any) -> Any:
     return t._node
 
 
-def renew(t: Any) -> None:
+def renew_history(t: Any) -> None:
     """Give a tensor whose storage was written to its present value and history.
 
     Raises:
@@ -175,7 +175,7 @@ def retain_at(t: Any, node: Any, out: int) -> None:
     node.retains = [*node.retains_of(), (out, ref(t))]
 
 
-def later(trace: Trace, value: Value) -> Node:
+def node_on_leaving(trace: Trace, value: Value) -> Node:
     """Get the node for a tensor that leaves the trace."""
     assert value.edge is not None
     return node_of(trace, value.edge.state)

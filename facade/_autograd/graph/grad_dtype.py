@@ -26,7 +26,7 @@ def wanted(leaf: Any) -> Any:
     return leaf._v.dtype if leaf._grad_dtype is None else leaf._grad_dtype[0]
 
 
-def get(leaf: Any) -> Any:
+def get_grad_dtype(leaf: Any) -> Any:
     """Get `leaf.grad_dtype`."""
     if not leaf._leaf:
         raise RuntimeError("grad_dtype can only be accessed on leaf tensors.")
@@ -34,7 +34,7 @@ def get(leaf: Any) -> Any:
     return None if want is None else of(want)
 
 
-def put(leaf: Any, value: Any) -> None:
+def set_grad_dtype(leaf: Any, value: Any) -> None:
     """Set `leaf.grad_dtype = value`."""
     if value is not None and not isinstance(value, dtype):
         raise RuntimeError(

@@ -22,8 +22,8 @@ from .history import set_history
 from .holders import holder_of
 from .hook_handle import RemovableHandle
 from .input_metadata import Edges, InputMetadata
-from .node_metadata import note
-from .saved_tensors import is_result, same, tensor_of
+from .node_metadata import note_node
+from .saved_tensors import is_result, original_tensor, tensor_of
 from .saved_value import Saved
 
 SET_BY_HAND = float(1 << 62)  # stands for a trace later than any
@@ -40,7 +40,7 @@ def not_pickled(node: Any, protocol: Any) -> Any:
     raise TypeError(f"cannot pickle '{type(node).__name__}' object")
 
 
-def seen(node: Any, *more: str) -> list[str]:
+def visible_attributes(node: Any, *more: str) -> list[str]:
     """List what `dir` tells of a node: PyTorch's attributes, not the engine's."""
     return [name for name in object.__dir__(node) if name.startswith("__")] + [*_SEEN, *more]
 
@@ -100,7 +100,7 @@ class Node:
         if self._metadata is None:
             self._metadata = {}
             if self.trace is not None:
-                note(self.trace, self.state)
+                note_node(self.trace, self.state)
         return self._metadata  # type: ignore[no-any-return]
 
     @property
@@ -238,7 +238,7 @@ class Node:
         names = names_of(self.name())
         every = tensors if names is None else names
         raw = [f"_raw_saved_{n}" for n in tensors & every if not is_number(self.state, n)]
-        return seen(self, *raw, *(f"_saved_{name}" for name in every))
+        return visible_attributes(self, *raw, *(f"_saved_{name}" for name in every))
 
     def unpack(self, index: int, share: bool = True) -> Any:
         """Get the tensor of operand `index` (or of result `-1 - index`), as it was saved.
@@ -249,7 +249,7 @@ class Node:
         if self.saved is not None and index in self.saved:
             tensor = self.saved[index].tensor
             if index >= 0:
-                return same(self.saved[index])
+                return original_tensor(self.saved[index])
             holder = self.saved[index].holder
             holder = holder() if holder is not None else None
             tracked = self.state.values[-1 - index].requires_grad  # indices are not

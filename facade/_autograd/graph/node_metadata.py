@@ -14,7 +14,7 @@ from ..._core.trie import State, Trace, local
 from .reachable import onward
 
 
-def note(trace: Trace, state: State) -> None:
+def note_node(trace: Trace, state: State) -> None:
     """Note that the node of `state` carries notes from now on."""
     if trace.weak:  # it holds no nodes any more
         return

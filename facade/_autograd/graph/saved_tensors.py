@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def tensor_of(trace: Trace, value: Any) -> Any:
     """Get the tensor of a value of the running trace; a new one if nobody holds one."""
-    found = find(trace, value)
+    found = find_tensor(trace, value)
     if found is not None:
         return found
     made = make(value, trace)
@@ -25,7 +25,7 @@ def tensor_of(trace: Trace, value: Any) -> Any:
     return made
 
 
-def find(trace: Trace, value: Any) -> Any:
+def find_tensor(trace: Trace, value: Any) -> Any:
     """Find the tensor that holds a value of the running trace, if somebody has it."""
     source = trace.sources.get(value)
     if source is not None and source._v is value:
@@ -38,7 +38,7 @@ def find(trace: Trace, value: Any) -> Any:
     return None
 
 
-def same(saved: Saved) -> Any:
+def original_tensor(saved: Saved) -> Any:
     """Get the tensor that was saved: the user's own, if it still holds what it held."""
     t: Any = None if saved.holder is None else saved.holder()
     kept = saved.tensor

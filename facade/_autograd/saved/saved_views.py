@@ -17,7 +17,7 @@ from ..._core.view_ops import Lens
 from ..._storage.shared_storage import share
 from ..._tracing.inputs import from_array
 from ..._tracing.record import results
-from ..graph.saved_tensors import find, tensor_of
+from ..graph.saved_tensors import find_tensor, tensor_of
 from ..graph.value_views import is_view, lens_of
 
 
@@ -42,7 +42,7 @@ def _again(trace: Trace, value: Value) -> Any:
     """Make the view that is this value of the running trace anew from its base."""
     state = value.state
     above = state.operands[0]
-    known = not is_view(above) or find(trace, above) is not None
+    known = not is_view(above) or find_tensor(trace, above) is not None
     base = tensor_of(trace, above) if known else _again(trace, above)
     with within(state.mode):
         made = results(state.call.op, (base, *state.call.args[1:]), state.call.kwargs, state, trace)

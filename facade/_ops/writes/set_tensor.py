@@ -8,7 +8,7 @@ from leafax.functional.ops.shape.strides import contiguous_strides
 from leafax.functional.program.dtypes import cpp_name
 from leafax.functional.program.op import Op
 
-from ..._autograd.graph.edges import part
+from ..._autograd.graph.edges import give_new_accumulator
 from ..._core.handle import Handle
 from ..._core.trie import LEAF, NODE, local
 from ..._storage.autograd_roles import keep_edge
@@ -96,7 +96,7 @@ def set_(
             "go to memory that it no longer reads. Call it in torch.no_grad(), or on a clone."
         )
     if self._v.role == LEAF and not local.mode.inference:  # where autograd is not asked
-        part(self)
+        give_new_accumulator(self)
     if source is self and not tracked:
         touch(self)
         return self

@@ -2,7 +2,7 @@
 
 XLA chooses the layouts of a compiled program, so they change no computation: they say what `view`
 refuses, what is contiguous, and how results and gradients lie. Ops on images keep the order of
-their input, as PyTorch's kernels do; elementwise ops do so by their own rule (`_layout.py`).
+their input, as PyTorch's kernels do; elementwise ops do so by their own rule (`of_results.py`).
 """
 
 from __future__ import annotations
