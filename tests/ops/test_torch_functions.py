@@ -115,7 +115,6 @@ def agree(a: Any, b: Any) -> bool:
     return bool(a == b)
 
 
-@pytest.mark.quick(19)
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("call", VALUES)
 def test_values_and_gradients_are_pytorchs(call: str) -> None:

@@ -362,7 +362,6 @@ SESSIONS = {
 }
 
 
-@pytest.mark.quick(9)
 @pytest.mark.parametrize("name", SESSIONS)
 def test_session(name: str) -> None:
     compare(SESSIONS[name])
