@@ -91,6 +91,9 @@ from ._core.number_limits import iinfo as iinfo
 from ._core.typename import typename as typename
 from ._core.warn_once import is_warn_always_enabled as is_warn_always_enabled
 from ._core.warn_once import set_warn_always as set_warn_always
+from ._dispatch.jax_call import call_jax as call_jax
+from ._dispatch.jax_call import eval_shape as eval_shape
+from ._dispatch.jax_call import jax_function as jax_function
 from ._ops.autocast.scope import autocast as autocast
 from ._ops.autocast.scope import autocast_decrement_nesting as autocast_decrement_nesting
 from ._ops.autocast.scope import autocast_increment_nesting as autocast_increment_nesting
@@ -195,9 +198,6 @@ from ._tensor.switches import set_num_interop_threads as set_num_interop_threads
 from ._tensor.switches import set_num_threads as set_num_threads
 from ._tensor.switches import use_deterministic_algorithms as use_deterministic_algorithms
 from ._tensor.tensor import Tensor as Tensor
-from ._tracing.jax_call import call_jax as call_jax
-from ._tracing.jax_call import eval_shape as eval_shape
-from ._tracing.jax_call import jax_function as jax_function
 from ._tracing.leaf_tuples import Leaves as Leaves
 from ._VF import _unique2 as _unique2
 from .amp import GradScaler as GradScaler

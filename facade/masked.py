@@ -18,9 +18,9 @@ from leafax.functional.program.op import TABLE
 from ._core import missing_names as _missing_names
 from ._core.dtypes import of
 from ._core.handle import Handle
+from ._dispatch.record import apply
 from ._ops.composites.reductions_with_forms import where
 from ._ops.creation.factories import ones_like as _ones_like
-from ._tracing.record import apply
 
 _INF = float("inf")
 

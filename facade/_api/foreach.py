@@ -12,11 +12,11 @@ from leafax.functional.program.op import TABLE
 
 from .._autograd.formulas.scalar_ops import ADD, DIV, MUL, SUB
 from .._core.handle import Handle
+from .._dispatch.record import apply
 from .._ops.calls.functions import function
 from .._ops.writes.apply_inplace import apply_inplace
 from .._signatures.parser import bind, explain_refusal
 from .._signatures.table import known_signatures
-from .._tracing.record import apply
 
 _UNARY = (
     "abs", "acos", "asin", "atan", "ceil", "cos", "cosh", "erf", "erfc", "exp", "expm1", "floor",

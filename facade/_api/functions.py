@@ -6,6 +6,12 @@ from leafax.functional.program.op import TABLE as _TABLE
 
 from .._core.default_dtype import get_default_dtype as get_default_dtype
 from .._core.default_dtype import set_default_dtype as set_default_dtype
+from .._dispatch.conj_neg_bits import _neg_view as _neg_view
+from .._dispatch.conj_neg_bits import is_conj as is_conj
+from .._dispatch.conj_neg_bits import is_neg as is_neg
+from .._dispatch.conj_neg_bits import resolve_conj as resolve_conj
+from .._dispatch.conj_neg_bits import resolve_neg as resolve_neg
+from .._dispatch.conj_neg_bits import view_as_real as view_as_real
 from .._ops.calls import functions as _functions
 from .._ops.calls import methods as _methods
 from .._ops.calls.promotion import can_cast as can_cast
@@ -103,12 +109,6 @@ from .._signatures.numeric_warnings import names_its_dim as _names_its_dim
 from .._signatures.wrap_composites import parsed as _parsed
 from .._signatures.wrap_composites import wrap_functions as _wrap_functions
 from .._signatures.wrap_composites import wrap_methods as _wrap_methods
-from .._storage.conj_neg_bits import _neg_view as _neg_view
-from .._storage.conj_neg_bits import is_conj as is_conj
-from .._storage.conj_neg_bits import is_neg as is_neg
-from .._storage.conj_neg_bits import resolve_conj as resolve_conj
-from .._storage.conj_neg_bits import resolve_neg as resolve_neg
-from .._storage.conj_neg_bits import view_as_real as view_as_real
 from .._storage.copy_warnings import FUNCTIONS as _TOLD_OF
 from .._tensor import extra_methods as _extra_methods  # noqa: F401
 from .._tensor.dense_answers import FUNCTIONS as _DENSE

@@ -12,10 +12,10 @@ from leafax.functional.program.dtypes import scalar_name
 from leafax.functional.program.op import TABLE
 
 from .._core.grad_modes import no_grad
+from .._dispatch.record import apply
 from .._ops.calls.functions import function, plain
 from .._ops.calls.methods import inplace_method
 from .._ops.writes.apply_inplace import check_inplace
-from .._tracing.record import apply
 from ..nn._functional import pooling
 from ..nn._functional.norms import _with_statistics, group_normalized
 from ..nn._functional.sparse import _renorm

@@ -10,7 +10,7 @@ from typing import Any
 
 from leafax.functional.program.op import TABLE
 
-from .._tracing.record import apply
+from .._dispatch.record import apply
 from ..nn._functional import losses, margin_losses
 
 

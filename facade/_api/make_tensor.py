@@ -11,9 +11,9 @@ from leafax.functional.program.op import TABLE
 from .._core.dtypes import bool as bool_dtype
 from .._core.dtypes import float32, int64
 from .._core.number_limits import finfo, iinfo
+from .._dispatch.record import apply
 from .._ops.creation.factories import rand, randint
 from .._storage.write import written_once
-from .._tracing.record import apply
 
 
 def make_tensor(

@@ -14,13 +14,13 @@ from leafax.functional.program.op import TABLE
 from .._core.dtypes import of
 from .._core.grad_modes import within
 from .._core.trie import Mode, State, Trace, Value, local
+from .._dispatch.record import apply, record
 from .._rules.result_rules import RESULT_RULES
 from .._rules.saved_columns import saved_places
 from .._storage.autograd_roles import keep_edge
 from .._storage.data_writes import DataWrite, is_moved, is_the_tensor, is_view, is_written
-from .._storage.read import through, without_grad
-from .._tracing.inputs import enter, make
-from .._tracing.record import apply, record
+from .._storage.enter import enter, through, without_grad
+from .._tracing.inputs import make
 from .extensions import extensions
 from .formulas.indexing import FORMULAS as INDEXED
 from .graph.edges import edge_from

@@ -2,9 +2,33 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from .._storage.pending_views import Shared
+
+class Shared:
+    """A field that follows from a tensor's shared storage.
+
+    No data descriptor: a field that was set is found in the instance, at no cost.
+
+    Attributes:
+      settle: works out what a view shares; `_storage.settle` installs it.
+    """
+
+    settle: ClassVar[Callable[[Any], None]]
+
+    __slots__ = ("name", "default")
+
+    def __init__(self, name: str, default: Any) -> None:
+        self.name, self.default = name, default
+
+    def __get__(self, t: Any, cls: Any = None) -> Any:
+        if t is None:
+            return self.default
+        if t._viewed is not None or t._viewers is not None:
+            Shared.settle(t)
+            return t.__dict__.get(self.name, self.default)
+        return self.default
 
 
 class Handle:

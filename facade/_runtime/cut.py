@@ -26,12 +26,13 @@ from .._core.run_log import ON_HOST, STEP, Run, history, plans
 from .._core.runner import Runner
 from .._core.trie import LEAF, NODE, Local, Trace, Value, local
 from .._rules.reads_of_gradients import count_traced
+from .._storage.enter import enter, was_leaf
 from .._storage.host_arrays import data_of
-from .._storage.pending_views import is_unsettled, settle_all
-from .._storage.read import was_leaf
+from .._storage.pending_views import is_unsettled
+from .._storage.settle import settle_all
 from .._tracing.eviction import bound
 from .._tracing.infer import user_line
-from .._tracing.inputs import Source, enter
+from .._tracing.inputs import Source
 from .._tracing.jax_transforms import refuse_over, value_of
 from .._tracing.leaf_tuples import mark_all_entered
 from .._tracing.preparations import REASON as PREPARED

@@ -18,10 +18,10 @@ from .._core.host_transfer import raw
 from .._core.locks import sharing, wait_for
 from .._core.run_log import ON_HOST, Run, history
 from .._core.trie import NODE, NOWHERE, State, Trace, Value, local
+from .._storage.enter import enter
 from .._storage.host_arrays import data_of
 from .._tracing.draws import is_draw
 from .._tracing.infer import user_line
-from .._tracing.inputs import enter
 from .._tracing.jax_transforms import run_inside
 from .._tracing.preparations import has_graph
 from .._tracing.undo import values_before

@@ -19,10 +19,9 @@ from leafax.functional.program.op import TABLE, Op
 from .._core.trie import local
 from .._core.view_ops import BY_NAME, Lens
 from .._rules.strides.layouts import is_contiguous, laid
-from .._tracing.inputs import enter
-from .._tracing.record import record
+from .._tracing.take import take
 from .autograd_roles import tag
-from .read import plain_kind, without_grad
+from .enter import enter, plain_kind, without_grad
 from .write import rebind
 
 _STRIDED = TABLE["as_strided"]
@@ -116,9 +115,7 @@ def grow(store: Any, count: int) -> None:
     cell, trace = store.cell, local.trace
     old = enter(cell, trace)
     found = laid(old)
-    value = without_grad(
-        lambda: record(_GROW, (old, _order(cell), count), {}, budget=False)[0].value
-    )
+    value = without_grad(lambda: take(trace, _GROW, (old, _order(cell), count)).value)
     rebind(cell, tag(trace, value, plain_kind(old), old.storage, old.version))
     first: Any = (_STRIDED, (found.shape, found.strides, 0), {})
     for member in store.members:

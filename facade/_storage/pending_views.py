@@ -3,8 +3,8 @@
 Most views are read once and dropped, so the fast path notes two things only: the view knows what
 it is a view of and how (`_viewed`; where how is None, it is detached), and that tensor knows who
 views it (`_viewers`). Whatever asks for shared storage (a write, `_version`, a cut that the view
-outlives) finds `Shared` fields there, which `settle` first: from then on there is a `Storage`, as
-if it had been made at once.
+outlives) finds `Shared` fields there, which `settle.py` fills first: from then on there is a
+`Storage`, as if it had been made at once.
 """
 
 from __future__ import annotations
@@ -28,26 +28,6 @@ def register(cls: type) -> None:
     """Tell which class views are."""
     global _tensor_class
     _tensor_class = cls
-
-
-class Shared:
-    """A field that follows from a tensor's shared storage.
-
-    No data descriptor: a field that was set is found in the instance, at no cost.
-    """
-
-    __slots__ = ("name", "default")
-
-    def __init__(self, name: str, default: Any) -> None:
-        self.name, self.default = name, default
-
-    def __get__(self, t: Any, cls: Any = None) -> Any:
-        if t is None:
-            return self.default
-        if t._viewed is not None or t._viewers is not None:
-            settle(t)
-            return t.__dict__.get(self.name, self.default)
-        return self.default
 
 
 def view(op: Op, args: Any, kwargs: Any, state: State, trace: Trace) -> Any:
@@ -148,44 +128,6 @@ def detached(t: Any) -> Any:
         out._vc = t._vc
     t._viewers = [ref(out)]
     return out
-
-
-def settle(t: Any) -> None:
-    """Give `t`, and all that view the same tensor, the storage that they share."""
-    with sharing:
-        if t._viewed is not None or t._viewers is not None:  # no other thread was here before
-            _settle(t)
-
-
-def _settle(t: Any) -> None:
-    root = t if t._viewed is None else t._viewed[0]
-    if type(root) is ref:
-        root = root()
-        if root is None:  # what was detached is gone, and with it all that it shared with
-            t._viewed, t._shares = None, False
-            return
-    viewers, root._viewers = root._viewers, None
-    root._shares = False  # unless a viewer is still alive
-    alive = [out for viewer in viewers if (out := viewer()) is not None]
-    if not alive:
-        return
-    from .shared_storage import share
-
-    for out in alive:
-        (_, lens), out._viewed = out._viewed, None
-        if lens is None:
-            share(root, out, (), view=False)
-            continue
-        share(root, out, lens, view=True)
-        out._blens = tuple(out._blens)  # whatever is asked of views that are made now
-
-
-def settle_all(trace: Trace) -> None:
-    """Settle the views in `trace` that are still alive."""
-    for r in list(trace.refs):
-        t = r()
-        if t is not None and is_unsettled(t):
-            settle(t)
 
 
 def is_unsettled(t: Any) -> bool:

@@ -24,12 +24,12 @@ from leafax.functional.program.op import TABLE, Op
 from .._core.locks import sharing
 from .._core.trie import NOWHERE, local, resting
 from .._core.view_ops import PICKED, Lens, Replayed, pick
-from .._tracing.inputs import enter, from_array, make, note_entry, renew_entry
+from .._tracing.inputs import from_array, make, note_entry, renew_entry
 from .._tracing.jax_transforms import at_home, is_foreign
 from .autograd_roles import alias, apart, keep_edge, tag
 from .data_writes import note_flag, note_own_memory
+from .enter import enter, plain_kind, without_grad
 from .pending_views import detached
-from .read import plain_kind, without_grad
 from .write import make_stale
 
 

@@ -8,12 +8,12 @@ from weakref import ref
 from .._core.gradient_graph import graph
 from .._core.trie import LEAF, NOWHERE, Trace, Value, local, resting
 from .._core.view_ops import Lens, spell, writer
-from .._tracing.inputs import enter, renew_entry
-from .._tracing.record import record
+from .._tracing.inputs import renew_entry
+from .._tracing.take import take
 from .._tracing.undo import note_write
 from .autograd_roles import alias, keep_edge, tag
 from .data_writes import note_data_write
-from .read import drop_grad_fn, move_retain, plain_kind, through, without_grad
+from .enter import drop_grad_fn, enter, move_retain, plain_kind, through, without_grad
 
 if TYPE_CHECKING:
     from .shared_storage import Storage
@@ -102,7 +102,7 @@ def _write_cell(trace: Trace, t: Any, raw: Value, lens: Lens, counts: bool = Tru
     if lens:
         structure, flat = spell(lens)
         call = writer(structure, False)
-        raw = without_grad(lambda: record(call, (old, raw, *flat), {}, budget=False)[0].value)
+        raw = without_grad(lambda: take(trace, call, (old, raw, *flat)).value)
     version = old.version + (1 if counts and t._vc is store.vc else 0)
     kind = raw
     if raw.inference != old.inference:  # written in another mode than it was made in

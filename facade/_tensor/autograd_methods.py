@@ -12,10 +12,10 @@ from .._core.vmap_checks import hides_grad
 from .._runtime.side_programs import compute_elsewhere
 from .._storage.autograd_roles import alias
 from .._storage.data_writes import note_flag
-from .._storage.read import drop_grad_fn, was_leaf
+from .._storage.enter import drop_grad_fn, enter, was_leaf
 from .._storage.shared_storage import detach as _detach
 from .._storage.shared_storage import flag, flag_views
-from .._tracing.inputs import enter, renew_entry
+from .._tracing.inputs import renew_entry
 from .data_attribute import without_role
 from .grad_methods import GradMixin
 

@@ -14,10 +14,10 @@ from .._core.trie import LEAF, NOWHERE, local, resting
 from .._core.vmap_checks import refuse_in_vmap
 from .._storage.autograd_roles import alias, keep_edge, tag
 from .._storage.data_writes import note_new_data, note_replaced_data
-from .._storage.read import was_leaf
+from .._storage.enter import enter, was_leaf
 from .._storage.shared_storage import adopt, detach
 from .._storage.write import rebind
-from .._tracing.inputs import Source, enter
+from .._tracing.inputs import Source
 from .._tracing.jax_transforms import refuse_write
 from .._tracing.undo import note_write
 

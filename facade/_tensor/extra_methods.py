@@ -7,6 +7,7 @@ from typing import Any
 from leafax.functional.program.op import TABLE
 
 from .._core import readonly
+from .._dispatch import conj_neg_bits
 from .._ops.calls import methods, removed_names
 from .._ops.calls.functions import by_name
 from .._ops.composites import (
@@ -30,7 +31,7 @@ from .._ops.views import inplace_views, unsafe_split, view_copies, view_dtype, v
 from .._ops.writes import resize_out, set_tensor
 from .._signatures import numeric_warnings
 from .._signatures.wrap_composites import parsed
-from .._storage import conj_neg_bits, copy_warnings
+from .._storage import copy_warnings
 from . import dense_answers, python_callbacks
 from .tensor import Tensor
 

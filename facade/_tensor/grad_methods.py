@@ -12,7 +12,7 @@ from .._autograd.graph import edges
 from .._autograd.graph import grad_dtype as _grad_dtype
 from .._core.transforms_running import active
 from .._core.trie import NODE, local
-from .._storage.read import was_leaf
+from .._storage.enter import was_leaf
 from .._tracing.jax_transforms import refuse_gradient
 from .hook_methods import HooksMixin
 

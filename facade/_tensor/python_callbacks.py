@@ -12,10 +12,10 @@ from leafax.functional.program.op import TABLE
 
 from .._core.dtypes import tensor_string
 from .._core.handle import Handle
+from .._dispatch.conj_neg_bits import held
+from .._dispatch.record import apply
 from .._ops.creation.from_arrays import from_numpy
 from .._ops.creation.legacy_constructors import of_class
-from .._storage.conj_neg_bits import held
-from .._tracing.record import apply
 from .tensor import Tensor
 
 

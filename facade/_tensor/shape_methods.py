@@ -13,11 +13,11 @@ from .._core.handle import Handle
 from .._core.memory_format import RANKS, is_laid_out, preserve_format
 from .._core.python_data import name_of_class
 from .._core.vmap_checks import refuse_in_vmap
+from .._dispatch.record import apply
 from .._rules import kernel_strides as kernel_strides  # adds its rules to those of `stride()`
 from .._rules.strides.channels_last import strides_in
 from .._storage.addresses import pointer
 from .._storage.strides import is_contiguous, offset, stride
-from .._tracing.record import apply
 
 
 class FactsMixin(Handle):

@@ -16,6 +16,11 @@ from .._core.host_transfer import on_host, raw
 from .._core.trie import local
 from .._core.vmap_checks import hides_grad
 from .._core.warn_once import warn_once
+from .._dispatch import record
+from .._dispatch.conj_neg_bits import check_numpy
+from .._dispatch.export import function_of
+from .._dispatch.record import register
+from .._dispatch.tangents import get_tangent
 from .._ops.creation.dlpack import exported
 from .._ops.creation.from_data import tensor
 from .._ops.creation.legacy_constructors import legacy_tensor
@@ -27,12 +32,7 @@ from .._runtime.host import host_views
 from .._runtime.host.host_integers import INTEGER
 from .._runtime.host.loop_over_integers import items_of
 from .._signatures.numeric_warnings import drops_imaginary
-from .._storage.conj_neg_bits import check_numpy
 from .._storage.shared_storage import share_views
-from .._storage.tangents import get_tangent
-from .._tracing import record
-from .._tracing.export import function_of
-from .._tracing.record import register
 from .._tracing.tracer_checks import refuse_constant
 from . import as_jax, copying
 from .autograd_methods import AutogradMixin

@@ -6,22 +6,18 @@ read through its lens; `alias` and `keep_edge` give a value another role in auto
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 from weakref import ref
 
 import numpy as np
 
 from leafax.functional.program.program import Aval, Input
-from leafax.functional.program.transformation import outside, transformation
+from leafax.functional.program.transformation import transformation
 
-from .._core.gradient_graph import graph
 from .._core.handle import Handle
 from .._core.host_transfer import entering
-from .._core.locks import running, sharing, wait_for
-from .._core.trie import LEAF, NODE, NOWHERE, State, Trace, Value, local, resting
-from .jax_transforms import enter_foreign, is_foreign, new_tensor
-from .leaf_tuples import mark_entered
+from .._core.trie import LEAF, NOWHERE, State, Trace, Value, local, resting
+from .jax_transforms import new_tensor
 
 _ndarray = np.ndarray
 _tensor_class: Any = Handle
@@ -64,68 +60,6 @@ def from_array(array: Any, *, requires_grad: bool = False, inference: bool = Fal
     return out
 
 
-def enter(t: Any, trace: Trace) -> Value:
-    """The value of `t` in the running trace; `t` becomes an input if it was not in it yet."""
-    value = t._v
-    if t._trace is trace and value.index >= 0:
-        return value  # type: ignore[no-any-return]
-    if is_foreign(t, trace):
-        return enter_foreign(t, trace, add_input)
-    if trace.inside is None and transformation() is not None:  # arrays are made on the way
-        with outside():
-            return enter(t, trace)
-    with sharing:
-        if running:
-            wait_for(t)
-        value = t._v
-        if t._viewed is not None and t._trace is None and t._viewed[1] is not None:
-            return _enter_view(t, trace)
-        if t._trace is not None and t._trace.failure is not None and value.role == NODE:
-            refuse_lost(t)
-        known = trace.entered.get(id(t))
-        if known is None and t._trace is None and not t._shares:
-            if t._array is not None:
-                return _enter_at_rest(t, value.resting, trace)
-        if known is not None and known[0]() is t and known[2] == _held(t):
-            same = known[1].resting is value.resting  # else its flag was changed elsewhere
-            if same and (t._array is not None or not t._shares):
-                if t._trace is None and not value.role:
-                    mark_entered(t, known[1], trace)
-                return known[1]  # type: ignore[no-any-return]
-        if t._trace is not None and t._trace is not trace and not t._trace.done:
-            _taken(t)
-        edge = _edge_elsewhere(t) if t._trace is not None and value.role > LEAF else None
-        if t._shares and t._store is not None:
-            if edge is not None:  # it moves to this trace
-                t._node, t._out = edge
-            from .._storage.read import read
-
-            value = read(t, trace)
-            if t._stale is not None:  # it may not be used where gradients are recorded
-                return value
-        else:
-            array = t._array
-            if array is None:
-                array = local.runner.compute_elsewhere(t)
-            elif type(array) is np.ndarray:
-                array = entering(t)
-            value = add_input(trace, t._v.resting, array)
-            if t._vc is not None:
-                trace.versions[value.storage] = t._vc[0]
-        if value.role and value.role != NODE:
-            # A leaf's gradient goes to itself; of others the graph only needs the edge.
-            if edge is None and t._node is not None:
-                edge = t._node, t._out
-            trace.sources[value] = t if value.role == LEAF or edge is None else Source(*edge)
-        trace.entered[id(t)] = (ref(t), value, _held(t))
-        if t._array is not None or t._store is not None:
-            t._trace = None
-            t._v, t._trace = value, trace
-            trace.viewed |= t._shares
-            trace.refs.append(ref(t))
-        return value
-
-
 def refuse_lost(t: Any) -> None:
     """Raise where gradients are recorded and the graph of `t` is lost, for its program failed."""
     if local.mode.grad:
@@ -137,46 +71,19 @@ def refuse_lost(t: Any) -> None:
         raise error from t._trace.failure
 
 
-def enter_all(tensors: Iterable[Any], trace: Trace) -> list[Value]:
-    """What `enter` gives for each of several tensors, under one lock."""
-    with sharing:
-        return [t._v if t._v.index >= 0 and t._trace is trace else enter(t, trace) for t in tensors]
-
-
 def rests(t: Any, trace: Trace) -> bool:
     """Whether a tensor is in no trace, on an array of its own, and was not in this one either."""
     at_rest = trace.inside is None and t._trace is None and t._array is not None and not t._shares
     return at_rest and id(t) not in trace.entered
 
 
-def _enter_at_rest(t: Any, kind: Value, trace: Trace) -> Value:
+def enter_at_rest(t: Any, kind: Value, trace: Trace) -> Value:
     """What `enter` does for a tensor on an array of its own that is in no trace: for most."""
     state = trace.state.next.get(kind)
     value: Value = step_to_input(trace, kind) if state is None else state.value
     trace.state = value.state
     trace.nbytes += kind.nbytes
     put(t, value, trace)
-    return value
-
-
-def _enter_view(t: Any, trace: Trace) -> Value:
-    """What `enter` does for a view of a tensor at rest that no program knows: it is one there."""
-    from .record import record
-
-    root, lens = t._viewed
-    value = root._v
-    if root._trace is not trace or value.index < 0:
-        if root._trace is None and id(root) not in trace.entered:
-            value = _enter_at_rest(root, value.resting, trace)
-        else:
-            value = enter(root, trace)
-    if t._viewed is None:  # they share a storage now
-        return enter(t, trace)
-    for op, args, kwargs in lens:
-        value = record(op, (value, *args), kwargs, budget=False)[0].value
-    t._v, t._trace = value, trace
-    trace.viewed = True
-    trace.refs.append(ref(t))
     return value
 
 
@@ -201,7 +108,7 @@ def put(t: Any, value: Value, trace: Trace) -> None:
     trace.refs.append(me)
 
 
-def _held(t: Any) -> Any:
+def held_by(t: Any) -> Any:
     """Which array `t` is, or is read from; the trace that it entered keeps that alive.
 
     Of what another thread has pending its value in that trace (a later one may come to the same
@@ -220,38 +127,13 @@ def note_entry(trace: Trace, t: Any, value: Value) -> None:
 
     Not if it holds something else by then: the other thread wrote to it.
     """
-    trace.entered[id(t)] = (ref(t), value, _held(t))
+    trace.entered[id(t)] = (ref(t), value, held_by(t))
 
 
 def renew_entry(trace: Trace, t: Any, value: Value) -> None:
     """If `t` entered the trace, it is `value` there from now on."""
     if id(t) in trace.entered:
         note_entry(trace, t, value)
-
-
-def _taken(t: Any) -> None:
-    """Let the trace that `t` leaves for another thread's know the writes that follow."""
-    value, trace = t._v if t._stale is None else t._stale, t._trace
-    if value.index >= 0:
-        if t._vc is None:
-            t._vc = [0]
-        if trace.elsewhere is None:
-            trace.elsewhere = {}
-        trace.elsewhere[value.storage] = t._vc
-        trace.hooked += 1  # a remembered backward looks at no counter
-
-
-def _edge_elsewhere(t: Any) -> Any:
-    """Where the gradient of `t` goes if another thread has it pending, as it is now; or None.
-
-    What this thread records later must not change it.
-    """
-    value = t._v if t._stale is None else t._stale
-    if t._trace is None or t._trace.done or t._trace is local.trace or value.index < 0:
-        return None
-    if t._stale is not None and t._base_ is not None:  # its history is made anew from its base
-        return None
-    return graph.edge_of(t._trace, value)
 
 
 def add_input(trace: Trace, kind: Value, array: Any) -> Value:

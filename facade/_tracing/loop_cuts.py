@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -9,10 +10,10 @@ from typing import Any
 from leafax.functional.program.program import Node
 
 from .._core.trie import Trace, local
-from . import record
 from .miss import numbers_change, without_numbers
-from .record import BUDGET
 
+BUDGET = 2000  # computing nodes a program may have before it is cut
+BUDGET_BYTES = 1 << 30  # bytes that a trace may hold on to through its inputs
 TURN = 256  # nodes in the programs that a loop without observations is cut into
 # What a call that draws random numbers counts for there: compiling one takes as long as so many.
 DRAWN = 30
@@ -20,10 +21,25 @@ _TOO_BIG = "the bytes a program may hold are used up"
 _TOO_LONG = "the program is long"
 
 
+def over_budget(trace: Trace) -> bool:
+    """Whether the program has grown as far as it may."""
+    state = trace.state
+    if trace.inside is not None:  # it is never cut
+        return False
+    if local.budget and state.nodes >= local.budget:
+        return True
+    if trace.nbytes > BUDGET_BYTES:
+        # Parameters are held by their model anyway; what counts is held by the trace alone.
+        trace.nbytes = sum(
+            a.nbytes for a in trace.arrays if hasattr(a, "nbytes") and sys.getrefcount(a) <= 3
+        )
+    return state.nodes >= BUDGET or trace.nbytes > BUDGET_BYTES
+
+
 @contextmanager
 def uncut() -> Iterator[None]:
     """Within the block the program is not cut for its length; it is before, if need be."""
-    if not local.uncut and record.over_budget(local.trace):
+    if not local.uncut and over_budget(local.trace):
         cut_for_budget(local.trace)
     before, local.uncut = local.uncut, True
     try:
@@ -57,7 +73,7 @@ def cut_for_budget(trace: Trace) -> None:
         drawn = sum(getattr(getattr(s.call, "op", None), "random", False) for s in last)
         budget = max(1, TURN // (turn + drawn * (DRAWN - 1))) * turn if turn else 0
         local.turn_end = None
-    too_big = trace.nbytes > record.BUDGET_BYTES
+    too_big = trace.nbytes > BUDGET_BYTES
     local.runner.cut(_TOO_BIG if too_big else _TOO_LONG)
     local.budget = budget  # until something else cuts: then the loop is over
 

@@ -8,6 +8,7 @@ seen before as soon as the first has changed, and each would compile once more.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from .._core.handle import Handle
 from .._core.trie import State, Trace, Value
 from .._signatures.check_arguments import check as check_arguments
 from .infer import step, user_line
-from .inputs import NUMBER, add_input, enter
+from .inputs import NUMBER, add_input
 
 _INTS = {int}
 _CHANGING: set[Any] = set()  # ops and the lines where a number that they took has changed
@@ -35,23 +36,27 @@ def number_part(x: Any) -> Any:
     return x
 
 
-def key_part(x: Any, trace: Trace) -> Any:
-    """How an argument stands in a key."""
+def key_part(x: Any, trace: Trace, enter: Callable[[Any, Trace], Value] | None = None) -> Any:
+    """How an argument stands in a key.
+
+    Args:
+      enter: gives the value of a tensor; None where there are values only.
+    """
     kind = type(x)
     if kind is float or kind is int or kind is bool or kind is complex:
         return (kind, number_part(x))
-    if isinstance(x, Handle):
+    if enter is not None and isinstance(x, Handle):
         return enter(x, trace)
     if kind is Value:
         return x
     if kind is tuple and {*map(type, x)} == _INTS:  # sizes, dims
         return (int, x)
     if kind is tuple or kind is list:
-        return (kind, *[key_part(y, trace) for y in x])
+        return (kind, *[key_part(y, trace, enter) for y in x])
     if kind is slice:
-        return (slice, key_part((x.start, x.stop, x.step), trace))
+        return (slice, key_part((x.start, x.stop, x.step), trace, enter))
     if isinstance(x, dict):
-        return (dict, *[(k, key_part(v, trace)) for k, v in x.items()])
+        return (dict, *[(k, key_part(v, trace, enter)) for k, v in x.items()])
     if isinstance(x, np.ndarray):
         raise StaticArray("an array cannot be a static argument of an op: make it a tensor")
     return x
@@ -74,15 +79,19 @@ def with_ints(x: Any) -> Any:
     return x
 
 
-def miss(trace: Trace, key: Any, op: Op, args: Any, kwargs: Any) -> State:
-    """The state of a step that was not seen at this place."""
+def miss(trace: Trace, key: Any, op: Op, args: Any, kwargs: Any, written: Any = None) -> State:
+    """The state of a step on values that was not seen at this place.
+
+    Args:
+      written: the arguments with the tensors that the caller gave, for the words of errors.
+    """
     numbers = _numbers(op, args, kwargs)
     site = (op, user_line()) if numbers else None
     if site in _CHANGING:
         known = _known(trace, op, args, kwargs, numbers)
         if known is not None:
             return known
-    check_arguments(op, args, kwargs)
+    check_arguments(op, *((args, kwargs) if written is None else written))
     if numbers:
         state = trace.state
         place = _place(op, args, kwargs, numbers, trace)
@@ -102,25 +111,22 @@ def miss(trace: Trace, key: Any, op: Op, args: Any, kwargs: Any) -> State:
 
 def _new(trace: Trace, key: Any, op: Op, args: Any, kwargs: Any) -> State:
     inputs: list[Value] = []
-    t_args = tuple(_template(a, inputs, trace) for a in args)
-    t_kwargs = {k: _template(a, inputs, trace) for k, a in kwargs.items()}
+    t_args = tuple(_template(a, inputs) for a in args)
+    t_kwargs = {k: _template(a, inputs) for k, a in kwargs.items()}
     overwrites = inputs[1 if op.random else 0] if op.overwrites else None
     return step(trace, key, call_of(op, t_args, t_kwargs), inputs, overwrites=overwrites)
 
 
-def _template(a: Any, inputs: list[Value], trace: Trace) -> Any:
-    """`a` with its tensors replaced by slots, whose values go to `inputs`, and NumPy's numbers by
+def _template(a: Any, inputs: list[Value]) -> Any:
+    """`a` with its values replaced by slots, which `inputs` gets, and NumPy's numbers by
     Python's, which are all that ops know."""
-    if isinstance(a, Handle):
-        inputs.append(enter(a, trace))
-        return Slot(len(inputs) - 1)
     if isinstance(a, Value):
         inputs.append(a)
         return Slot(len(inputs) - 1)
     if type(a) in (tuple, list):
-        return type(a)(_template(x, inputs, trace) for x in a)
+        return type(a)(_template(x, inputs) for x in a)
     if isinstance(a, dict):
-        return {k: _template(x, inputs, trace) for k, x in a.items()}
+        return {k: _template(x, inputs) for k, x in a.items()}
     return python_number(a) if isinstance(a, np.generic) else a
 
 
@@ -177,15 +183,10 @@ def _place(op: Op, args: Any, kwargs: Any, numbers: Any, trace: Trace) -> Any:
     return (op, *parts)
 
 
-def _bare(x: Any) -> Any:
-    """What tells an argument's shape and dtype."""
-    return x._v if isinstance(x, Handle) else x
-
-
 def _with_inputs(trace: Trace, op: Op, args: Any, kwargs: Any, numbers: Any) -> State:
     """The step with its numbers as runtime inputs: they changed from one time to the next."""
     if op.need is not None:
-        op.need(*map(_bare, args), **{k: _bare(a) for k, a in kwargs.items()})
+        op.need(*args, **kwargs)
     given = args, kwargs
     args, kwargs = list(args), dict(kwargs)
     for place in numbers:
@@ -226,7 +227,7 @@ def _known(trace: Trace, op: Op, args: Any, kwargs: Any, numbers: Any) -> State 
     if state is None:
         return None
     if op.need is not None:
-        op.need(*map(_bare, args), **{k: _bare(a) for k, a in kwargs.items()})
+        op.need(*args, **kwargs)
     for x in given:
         add_input(trace, NUMBER[type(x)], x)
     if op.fits:

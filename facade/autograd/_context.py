@@ -12,9 +12,8 @@ from .._core.handle import Handle
 from .._core.trie import LEAF, local
 from .._ops.writes.apply_inplace import check_inplace
 from .._storage.autograd_roles import tag
-from .._storage.read import was_leaf
+from .._storage.enter import enter, was_leaf
 from .._storage.write import touch, write
-from .._tracing.inputs import enter
 from ._anomaly import parent_now, stack_now
 from ._context_backward import ContextInBackward
 

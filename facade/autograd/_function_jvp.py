@@ -9,7 +9,7 @@ from .._autograd.graph.fit_gradient import zeros
 from .._core.dual_levels import levels_below, recording_levels, set_tangent
 from .._core.handle import Handle
 from .._core.trie import local
-from .._storage.tangents import dual_base, get_tangent
+from .._dispatch.tangents import dual_base, get_tangent
 
 
 def carry_tangents(cls: Any, ctx: Any, args: tuple[Any, ...], outs: list[Any]) -> None:

@@ -9,8 +9,8 @@ from leafax.functional.program.op import TABLE
 
 from .._autograd.backward import grad
 from .._autograd.graph.fit_gradient import zeros
+from .._dispatch.record import apply
 from .._ops.creation.factories import arange
-from .._tracing.record import apply
 
 
 def take_reached_gradients(

@@ -10,7 +10,7 @@ from .._core.grad_modes import Scope as _Scope
 from .._core.handle import Handle
 from .._core.trie import local
 from .._core.vmap_checks import refuse_in_vmap
-from .._storage.tangents import get_tangent
+from .._dispatch.tangents import get_tangent
 
 _current_level = -1
 

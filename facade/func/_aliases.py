@@ -15,13 +15,13 @@ from leafax.functional.program.op import TABLE, Op
 
 from .._core.trie import local
 from .._core.view_ops import PICKED, Lens
+from .._dispatch.conj_neg_bits import view_as_real
+from .._dispatch.record import apply
 from .._ops.calls.functions import function
 from .._ops.composites.complex_parts import conj
 from .._storage.as_strided_outside import reach
-from .._storage.conj_neg_bits import view_as_real
 from .._storage.shared_storage import MANY
 from .._storage.strides import after, layout
-from .._tracing.record import apply
 from ._level import Example
 
 _NARROW = TABLE["narrow"].fn

@@ -13,7 +13,7 @@ from .._core.grad_modes import no_grad
 from .._core.transforms_running import LEAF_WRITE, is_view_of
 from .._core.trie import local
 from .._ops.writes.apply_inplace import check_inplace
-from .._tracing.inputs import enter
+from .._storage.enter import enter
 from ._level import Example, Level
 from ._level_stack import LevelStack
 

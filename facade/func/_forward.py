@@ -17,7 +17,7 @@ from .._core.dual_levels import BY_USERS, enter_level, exit_level, tangents_enab
 from .._core.handle import Handle
 from .._core.transforms_running import allowing_all, running_transform
 from .._core.trie import local
-from .._storage.tangents import get_tangent
+from .._dispatch.tangents import get_tangent
 from ._grad import make_zeros, take_gradients
 from ._lifting import as_normal_tensor, lift, lower, lower_tree, make_leaf, recording_gradients
 from ._trees import flatten, spell, split_aux, unflatten

@@ -9,7 +9,7 @@ from typing import Any
 from leafax.functional.program.op import TABLE
 
 from .._core.handle import Handle
-from .._tracing.record import apply
+from .._dispatch.record import apply
 
 _NONE = object()
 

@@ -11,8 +11,8 @@ from .._core.dual_levels import copy_tangents
 from .._core.handle import Handle
 from .._core.memory_format import contiguous_format
 from .._core.transforms_running import running_transform
-from .._storage.conj_neg_bits import storage_numel
-from .._tracing.record import apply
+from .._dispatch.conj_neg_bits import storage_numel
+from .._dispatch.record import apply
 from ._trees import flatten, unflatten
 
 

@@ -13,8 +13,8 @@ from leafax.functional.program.op import TABLE
 
 from .._core.handle import Handle
 from .._core.vmap_checks import adopt_example
+from .._dispatch.record import apply
 from .._tracing.inputs import from_array
-from .._tracing.record import apply
 from ._forward import jvp
 from ._grad import _choose, vjp
 from ._trees import flatten, unflatten

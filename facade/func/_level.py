@@ -22,11 +22,12 @@ from leafax.functional.program.program import Node  # fmt: skip
 from .._core.grad_modes import enable_grad, within
 from .._core.transforms_running import active
 from .._core.trie import Mode, State, Value, local
+from .._dispatch.record import apply, record
+from .._dispatch.subgraph import Region
+from .._storage.enter import enter
 from .._storage.lay_out import lay_out
 from .._storage.strides import stride
-from .._tracing.inputs import enter, make
-from .._tracing.record import apply, record
-from .._tracing.subgraph import Region
+from .._tracing.inputs import make
 from ._lifting import detach_keeping_tangents
 from ._mapped_op import AXIS, make_check, make_mapped_op
 from ._towers import flatten_tangents, unflatten_tangents

@@ -9,7 +9,7 @@ from typing import Any
 
 from .._core.trie import local
 from .._core.vmap_protocol import VmapStack
-from .._tracing.inputs import enter
+from .._storage.enter import enter
 from ._level import Level
 
 

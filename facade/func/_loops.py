@@ -9,7 +9,7 @@ from leafax.functional.program.op import TABLE
 
 from .._core.handle import Handle
 from .._core.trie import local
-from .._tracing.record import apply
+from .._dispatch.record import apply
 from ._level import Level
 from ._level_stack import LevelStack
 from ._trees import flatten, unflatten

@@ -10,7 +10,7 @@ from leafax.functional.lowering.lower import summarise
 from leafax.functional.program.op import Fault, Op
 
 from .._core.trie import Value
-from .._tracing.subgraph import Region
+from .._dispatch.subgraph import Region
 
 if TYPE_CHECKING:
     from ._level import Level

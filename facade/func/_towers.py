@@ -7,7 +7,7 @@ from typing import Any
 
 from .._core.dual_levels import set_tangent
 from .._core.trie import local
-from .._storage.tangents import get_tangent
+from .._dispatch.tangents import get_tangent
 
 
 def flatten_tangents(x: Any) -> Iterator[Any]:

@@ -18,11 +18,11 @@ from .._core.grad_modes import within
 from .._core.handle import Handle
 from .._core.transforms_running import running_transform
 from .._core.trie import Mode, local
+from .._dispatch.record import apply
 from .._ops.creation.generator import default_generator
+from .._storage.enter import enter
 from .._storage.shared_storage import of_mode
-from .._tracing.inputs import enter
 from .._tracing.loop_cuts import uncut
-from .._tracing.record import apply
 from ._aliases import Alias, Views, find_alias, find_tied_results
 from ._example_writes import Write
 from ._level import Level

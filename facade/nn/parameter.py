@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from .._core.handle import Handle, users_attributes
+from .._dispatch import record as _record
 from .._ops.creation import factories as _factories
 from .._ops.creation import legacy_constructors as _legacy_constructors
 from .._ops.creation.written_at_once import copy_of
 from .._tensor.copying import _rebuild
 from .._tensor.tensor import Tensor
-from .._tracing import record as _record
 from ._lazy_tensor import UninitializedTensorMixin as UninitializedTensorMixin
 
 

@@ -12,10 +12,10 @@ import numpy as np
 
 from .._core.dtypes import Size, device, of
 from .._core.trie import local
+from .._dispatch.conj_neg_bits import _neg_view
 from .._ops.creation.storage_objects import UntypedStorage
 from .._ops.views.deepcopy import placed
 from .._rules.strides.layouts import is_dense
-from .._storage.conj_neg_bits import _neg_view
 from .._storage.lay_out import lay_out
 from .._storage.write import written
 from .._tracing.inputs import from_array

@@ -11,8 +11,8 @@ import numpy as np
 
 from .._core.dtypes import dtype as dtype_class
 from .._core.handle import Handle
+from .._dispatch.conj_neg_bits import _neg_view
 from .._ops.creation.from_arrays import from_numpy
-from .._storage.conj_neg_bits import _neg_view
 from .._storage.write import written
 from ..nn.parameter import Parameter
 from ._kinds import Raw

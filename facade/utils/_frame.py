@@ -23,13 +23,14 @@ from .._autograd.saved_hooks.saved_tensors_hooks import Packed, pack_argument, s
 from .._core.grad_modes import within
 from .._core.handle import Handle
 from .._core.trie import NOWHERE, Mode, State, Value, local, resting
+from .._dispatch.record import record_new
+from .._dispatch.subgraph import Region
 from .._ops.autocast.snapshot import Autocast
 from .._ops.creation import generator as _random
 from .._storage.autograd_roles import alias
-from .._tracing.inputs import enter, make
+from .._storage.enter import enter
+from .._tracing.inputs import make
 from .._tracing.loop_cuts import uncut
-from .._tracing.miss import miss
-from .._tracing.subgraph import Region
 from ._frame_steps import bearing_steps, metadata_of, op_steps, with_first_edge
 from ._group import owner
 from ._mismatch import CheckpointError, compare, report
@@ -57,7 +58,7 @@ def _count(op: Any, args: Any, kwargs: Any, key: Any, may_stop: bool) -> Any:
     key = ("counted", *key)
     state = trace.state.next.get(key)
     if state is None:
-        state = miss(trace, key, op, args, kwargs)
+        state = record_new(trace, key, op, args, kwargs)
     trace.state = state
     assert counting.counter is not None
     counting.counter(state, may_stop)

@@ -8,10 +8,10 @@ from leafax.functional.program.program import Node as Entry
 
 from .._autograd.graph.history import external
 from .._core.trie import State, Value, local, resting
+from .._dispatch.subgraph import Region
 from .._rules.reads_of_gradients import needed
 from .._rules.saved_columns import saved_places
 from .._storage.autograd_roles import alias, keep_edge
-from .._tracing.subgraph import Region
 
 
 def op_steps(region: Region) -> list[State]:

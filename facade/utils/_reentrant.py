@@ -8,10 +8,11 @@ from typing import Any
 from .._core.grad_modes import enable_grad
 from .._core.handle import Handle
 from .._core.trie import local
+from .._dispatch.record import record
 from .._ops.autocast.snapshot import Autocast
 from .._ops.creation import generator as _random
-from .._tracing.inputs import enter, make
-from .._tracing.record import record
+from .._storage.enter import enter
+from .._tracing.inputs import make
 from ..autograd import Function, Variable, backward
 from ._barrier import BARRIER
 

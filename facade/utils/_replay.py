@@ -8,9 +8,9 @@ from typing import Any
 from leafax.functional.program.program import Input
 
 from .._core.trie import State, Value, local
+from .._dispatch.record import record
+from .._storage.enter import enter
 from .._tracing.infer import step
-from .._tracing.inputs import enter
-from .._tracing.record import record
 from ._barrier import BARRIER
 
 

@@ -229,7 +229,7 @@ def test_functional_call() -> None:
 
 def test_parameters_record_as_tensors_do() -> None:
     """One class more is no reason for the recorder's slow path."""
-    from leafax._tracing import record  # type: ignore[attr-defined]
+    from leafax._dispatch import record  # type: ignore[attr-defined]
 
     assert record._parameter_class is nn.Parameter
     w = nn.Parameter(leafax.ones(2))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import leafax
-from leafax._tracing import record
+from leafax._dispatch import record
 
 
 @pytest.fixture(autouse=True)

@@ -9,9 +9,10 @@ from ..._core.memory_format import contiguous_format
 from ..._core.trie import NOWHERE, local, resting
 from ..._rules.strides.layouts import is_dense
 from ..._storage.autograd_roles import alias, spread
+from ..._storage.enter import enter
 from ..._storage.shared_storage import detach
 from ..._storage.strides import stride
-from ..._tracing.inputs import enter, make
+from ..._tracing.inputs import make
 from ..graph.grad_dtype import wanted
 
 

@@ -9,16 +9,15 @@ from leafax.functional.lowering.vjp import vjp_of
 
 from ..._core.dtypes import of
 from ..._core.trie import State, Value, local
+from ..._dispatch.jax_call import reached
 from ..._rules.dependence import depends
 from ..._rules.error_texts import FREED
 from ..._rules.no_derivative import refuse
 from ..._rules.reads_of_gradients import given_of, needed
 from ..._rules.strides.of_results import strides_of
 from ..._rules.undefined_gradients import drop_ungiven
-from ..._tracing.inputs import enter
-from ..._tracing.jax_call import reached
-from ..._tracing.loop_cuts import cut_for_budget
-from ..._tracing.record import over_budget
+from ..._storage.enter import enter
+from ..._tracing.loop_cuts import cut_for_budget, over_budget
 from ..extensions import extensions
 from ..forward_mode.propagate import attach_tangents
 from ..graph.fit_gradient import fit

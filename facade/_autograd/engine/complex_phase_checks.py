@@ -14,7 +14,7 @@ from leafax.functional.program.op import TABLE, Fault, Op
 
 from ..._core.grad_modes import no_grad
 from ..._core.transforms_running import active
-from ..._tracing.record import apply
+from ..._dispatch.record import apply
 
 _TOLERANCE = 1e-2  # PyTorch's
 

@@ -19,8 +19,9 @@ from ..._core.trie import State, Trace, Value, local
 from ..._rules.dependence import WHOLE, depends, is_zero, linear
 from ..._rules.node_edges import by_name
 from ..._rules.reads_of_gradients import needed
+from ..._storage.enter import enter
 from ..._tracing.infer import step
-from ..._tracing.inputs import enter, from_array, make
+from ..._tracing.inputs import from_array, make
 from ..forward_mode.propagate import attach_tangents
 
 

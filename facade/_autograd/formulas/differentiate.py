@@ -13,9 +13,9 @@ from leafax.functional.lowering.vjp import VjpCall
 from leafax.functional.program.program import Call, Input, Slot
 
 from ..._core.trie import local
+from ..._dispatch.record import apply
 from ..._rules.no_derivative import refuse_parts
 from ..._rules.node_edges import by_name
-from ..._tracing.record import apply
 from ..graph.fit_gradient import fit
 from ..graph.node import Node
 from . import elementwise, indexing, matrix, rearrange, scatter, shapes, special

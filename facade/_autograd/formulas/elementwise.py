@@ -11,7 +11,7 @@ import jax.numpy as jnp
 
 from leafax.functional.program.op import TABLE, Op
 
-from ..._tracing.record import apply
+from ..._dispatch.record import apply
 from .scalar_ops import DIV, MUL, minus, over, plus, times
 from .tools import Formula, NoFormula, conj
 

@@ -14,8 +14,8 @@ from leafax.functional.program.op import TABLE
 
 from ..._core.number_limits import finfo
 from ..._core.trie import local
+from ..._dispatch.record import apply
 from ..._rules.inplace_activation_slopes import SELU_ALPHA, SELU_SCALE
-from ..._tracing.record import apply
 from ..engine.record_gradient import record_saved
 from .differentiate import FORMULAS, Saved, differentiate
 from .matrix import OF_RESULT

@@ -11,13 +11,13 @@ from leafax.functional.program.program import Slot
 
 from ..._core.trie import local
 from ..._core.view_ops import path_of, reader, spell, writer
+from ..._dispatch.record import apply, record
 from ..._rules.error_texts import FREED
 from ..._rules.no_derivative import refuse
 from ..._rules.reads_of_gradients import given_of, needed
 from ..._rules.result_rules import RESULT_RULES
 from ..._rules.saved_columns import saved_places
 from ..._tracing.inputs import make
-from ..._tracing.record import apply, record
 from ..engine.record_gradient import record_saved
 from ..extensions import extensions
 from ..graph.fit_gradient import fit

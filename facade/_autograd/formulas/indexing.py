@@ -14,7 +14,7 @@ from leafax.functional.program.op import TABLE, Op
 from leafax.functional.program.program import Slot
 
 from ..._core.mask_ops import at, marks
-from ..._tracing.record import apply
+from ..._dispatch.record import apply
 from ..extensions import extensions
 from ..graph.node import Node
 

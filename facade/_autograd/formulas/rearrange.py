@@ -11,7 +11,7 @@ import numpy as np
 from leafax.functional.program.op import TABLE
 
 from ..._core.dtypes import of
-from ..._tracing.record import apply
+from ..._dispatch.record import apply
 from .scalar_ops import plus, times
 from .shapes import of_mean, spread
 from .tools import Formula, NoFormula, conj, dims_of

@@ -10,7 +10,7 @@ from typing import Any
 
 from leafax.functional.program.op import TABLE, Op
 
-from ..._tracing.record import apply
+from ..._dispatch.record import apply
 
 
 def _op(name: str) -> Op:

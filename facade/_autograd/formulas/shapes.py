@@ -7,8 +7,8 @@ from typing import Any
 
 from leafax.functional.program.op import TABLE
 
-from ..._storage.conj_neg_bits import resolve_conj
-from ..._tracing.record import apply
+from ..._dispatch.conj_neg_bits import resolve_conj
+from ..._dispatch.record import apply
 from .scalar_ops import over
 from .tools import Formula, NoFormula, dims_of
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from leafax.functional.program.op import TABLE
 
-from ..._tracing.record import apply
+from ..._dispatch.record import apply
 from .scalar_ops import over, plus, times
 from .tools import Formula, NoFormula, conj
 

@@ -19,9 +19,9 @@ from leafax.functional.program.op import TABLE, Op
 from ..._core.dual_levels import levels_below, recording_levels, set_tangent
 from ..._core.trie import local
 from ..._core.vmap_checks import adopt_example
-from ..._storage.conj_neg_bits import bits, same_meta, storage_numel
-from ..._storage.tangents import get_tangent
-from ..._tracing.record import apply
+from ..._dispatch.conj_neg_bits import bits, same_meta, storage_numel
+from ..._dispatch.record import apply
+from ..._dispatch.tangents import get_tangent
 
 _ZEROS = TABLE["zeros"]
 _VIEW = Op(

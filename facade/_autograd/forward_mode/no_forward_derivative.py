@@ -12,7 +12,7 @@ from typing import Any
 from leafax.functional.program.op import Op
 
 from ..._core.handle import Handle
-from ..._storage.tangents import has_tangent
+from ..._dispatch.tangents import has_tangent
 
 # Our op and the name in PyTorch's message.
 _NAMES: dict[str, str] = {

@@ -17,11 +17,12 @@ from leafax.functional.program.program import Call
 from ..._core.dual_levels import Duals, levels_below, opened, recording_levels, set_tangent
 from ..._core.handle import Handle
 from ..._core.trie import Mode, Trace, Value, local
+from ..._dispatch.record import apply, record, results
+from ..._dispatch.tangents import get_tangent
 from ..._rules.no_derivative import refuse_qr
-from ..._storage.tangents import get_tangent
+from ..._storage.enter import enter
 from ..._tracing.infer import step
-from ..._tracing.inputs import enter, make
-from ..._tracing.record import apply, record, results
+from ..._tracing.inputs import make
 from ..graph.fit_gradient import zeros
 from .no_forward_derivative import refuse_tangents
 

@@ -10,10 +10,10 @@ from leafax.functional.program.op import TABLE, Op
 from ..._core.dual_levels import Duals, levels_below, recording_levels, set_tangent
 from ..._core.trie import local
 from ..._core.vmap_checks import adopt_example
-from ..._storage.conj_neg_bits import same_meta
-from ..._storage.tangents import dual_base, get_tangent, has_tangent, view_tangent
-from ..._tracing.inputs import enter
-from ..._tracing.record import apply, record
+from ..._dispatch.conj_neg_bits import same_meta
+from ..._dispatch.record import apply, record
+from ..._dispatch.tangents import dual_base, get_tangent, has_tangent, view_tangent
+from ..._storage.enter import enter
 from ..graph.fit_gradient import zeros
 from .no_forward_derivative import refuse_tangents
 from .propagate import find_tensors, keep_for_backward, operands_as_tensors, record_derivative

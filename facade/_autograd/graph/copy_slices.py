@@ -8,11 +8,12 @@ from typing import Any
 
 from ..._core.trie import local
 from ..._core.view_ops import Lens, reader, spell, writer
+from ..._dispatch.record import apply, record
 from ..._rules.error_texts import FREED
 from ..._storage.autograd_roles import tag
+from ..._storage.enter import enter
 from ..._storage.write import write_view
-from ..._tracing.inputs import enter, make
-from ..._tracing.record import apply, record
+from ..._tracing.inputs import make
 from .edges import edge_from
 from .history import external
 from .python_node import CustomNode

@@ -6,7 +6,8 @@ from typing import Any
 
 from ..._core.trie import NOWHERE, local, resting
 from ..._storage.autograd_roles import alias
-from ..._tracing.inputs import enter, make
+from ..._storage.enter import enter
+from ..._tracing.inputs import make
 from .edges import edge_from
 from .history import set_history
 from .python_node import CustomNode

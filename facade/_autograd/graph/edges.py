@@ -14,7 +14,8 @@ from ..._core.gradient_graph import graph
 from ..._core.locks import sharing
 from ..._core.trie import LEAF, NODE, NOWHERE, State, Trace, Value, local
 from ..._rules.node_names import node_name, qualified
-from ..._tracing.inputs import enter, refuse_lost
+from ..._storage.enter import enter
+from ..._tracing.inputs import refuse_lost
 from ..._tracing.no_grad_views import ambiguous
 from .accumulate_grad import AccumulateGrad
 from .node import Node

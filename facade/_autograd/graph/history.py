@@ -6,7 +6,8 @@ from typing import Any
 
 from ..._core.trie import EXTERNAL, LEAF, Value, local, resting
 from ..._storage.autograd_roles import alias, keep_edge
-from ..._tracing.inputs import Source, enter, renew_entry
+from ..._storage.enter import enter
+from ..._tracing.inputs import Source, renew_entry
 
 
 def external(value: Value, node: Any, out: int) -> Value:

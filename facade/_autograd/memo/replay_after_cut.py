@@ -15,9 +15,9 @@ from leafax.functional.program.program import Input
 
 from ..._core.locks import running, sharing
 from ..._core.trie import Trace, Value, local
+from ..._dispatch.macro_steps import MacroStep, is_uncut
 from ..._rules.saved_columns import saved_places
 from ..._storage.data_writes import wrote_silently
-from ..._tracing.macro_steps import MacroStep, is_uncut
 from ..engine.complex_phase_checks import WATCHED
 from ..engine.task import GraphTask, accumulating
 from ..graph.edges import gradient_edge

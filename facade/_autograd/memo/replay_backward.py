@@ -16,12 +16,13 @@ import jax.numpy as jnp
 
 from ..._core.locks import sharing
 from ..._core.trie import LEAF, NODE, Trace, Value, local
+from ..._dispatch.macro_steps import MacroStep
 from ..._rules.saved_columns import active_saves
+from ..._storage.enter import enter
 from ..._storage.write import bump, rebind
 from ..._tracing import inputs
-from ..._tracing.inputs import Source, enter, from_array, make
-from ..._tracing.macro_steps import MacroStep
-from ..._tracing.record import over_budget
+from ..._tracing.inputs import Source, from_array, make
+from ..._tracing.loop_cuts import over_budget
 from ..engine.task import GraphTask, accumulating
 from ..graph.edges import gradient_edge
 

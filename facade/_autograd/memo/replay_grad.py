@@ -15,9 +15,10 @@ from ..._core.handle import Handle
 from ..._core.locks import running
 from ..._core.trie import NODE, Trace, Value, local
 from ..._core.view_ops import Lens
+from ..._dispatch.macro_steps import is_uncut
+from ..._storage.enter import enter_all
 from ..._storage.pending_views import view_again
-from ..._tracing.inputs import enter_all, make
-from ..._tracing.macro_steps import is_uncut
+from ..._tracing.inputs import make
 from ..engine.task import Edge, GraphTask
 from .replay_backward import is_undisturbed, is_whole, step_of
 

@@ -11,7 +11,7 @@ from typing import Any
 from leafax.functional.program.op import TABLE
 
 from ..._core.grad_modes import no_grad
-from ..._tracing.record import apply
+from ..._dispatch.record import apply
 
 
 def hidden_result(name: str, kept: Any) -> Any:

@@ -14,9 +14,9 @@ import numpy as np
 from ..._core.grad_modes import within
 from ..._core.trie import Trace, Value, local, resting
 from ..._core.view_ops import Lens
+from ..._dispatch.record import results
 from ..._storage.shared_storage import share
 from ..._tracing.inputs import from_array
-from ..._tracing.record import results
 from ..graph.saved_tensors import find_tensor, tensor_of
 from ..graph.value_views import is_view, lens_of
 

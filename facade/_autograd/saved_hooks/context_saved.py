@@ -12,8 +12,9 @@ from ..._core.trie import NOWHERE, local, resting
 from ..._rules.error_texts import FREED, short_name
 from ..._storage.autograd_roles import alias
 from ..._storage.data_writes import has_been_rewritten
+from ..._storage.enter import enter
 from ..._tracing.infer import UNSAVED
-from ..._tracing.inputs import enter, make
+from ..._tracing.inputs import make
 from ..graph.history import set_history
 from ..graph.python_node import CustomNode
 from ..graph.saved_origin import origin_of_tensor

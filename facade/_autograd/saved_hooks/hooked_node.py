@@ -20,7 +20,7 @@ from ..._rules.result_rules import RESULT_RULES
 from ..._rules.saved_columns import WRAPPING, argument, saved_places, wraps
 from ..._rules.saved_names import may_have
 from ..._rules.undefined_gradients import drop_ungiven
-from ..._tracing.inputs import enter
+from ..._storage.enter import enter
 from ..engine.record_gradient import record_gradient
 from ..formulas.differentiate import differentiate
 from ..formulas.from_result import from_result

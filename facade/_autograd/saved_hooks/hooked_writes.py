@@ -13,12 +13,13 @@ from leafax.functional.program.op import Op
 from ..._core.grad_modes import within
 from ..._core.trie import Mode, Value, local
 from ..._core.view_ops import Lens, spell, writer
+from ..._dispatch.record import apply, record
 from ..._rules.error_texts import FREED
 from ..._rules.reads_of_gradients import given_of
+from ..._storage.enter import enter
 from ..._storage.shared_storage import share
 from ..._storage.write import write_view
-from ..._tracing.inputs import enter, make
-from ..._tracing.record import apply, record
+from ..._tracing.inputs import make
 from ..graph.copy_slices import CopySlices
 from ..graph.fit_gradient import Kind, zeros
 from ..graph.history import external

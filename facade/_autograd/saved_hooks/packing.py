@@ -11,8 +11,9 @@ from ..._core.trie import NOWHERE, Mode, State, Value, local, resting
 from ..._rules.reads_of_gradients import needed
 from ..._rules.result_rules import OF_RESULT, RESULT_RULES
 from ..._storage.autograd_roles import alias
+from ..._storage.enter import enter
 from ..._tracing.infer import UNSAVED
-from ..._tracing.inputs import enter, make
+from ..._tracing.inputs import make
 from .saved_tensors_hooks import Packed, hooks_now
 
 

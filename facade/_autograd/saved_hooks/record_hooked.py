@@ -9,12 +9,13 @@ from typing import Any, NamedTuple
 from ..._core.grad_modes import within
 from ..._core.handle import Handle
 from ..._core.trie import Mode, State, Value, local
+from ..._dispatch.record import record
 from ..._rules.no_derivative import refuse_arguments, refuse_complex, refuse_integers
 from ..._rules.node_edges import asks_nobody
 from ..._rules.reads_of_gradients import given_of
+from ..._storage.enter import enter
 from ..._storage.shared_storage import share
-from ..._tracing.inputs import enter, make
-from ..._tracing.record import record
+from ..._tracing.inputs import make
 from ..graph.history import external
 from .hooked_node import hooked_node
 from .packing import is_held, operands, overwritten, pack, results

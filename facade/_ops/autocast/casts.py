@@ -23,7 +23,7 @@ from ..._core.dtypes import float32 as _float32
 from ..._core.grad_modes import within
 from ..._core.handle import Handle
 from ..._core.trie import LEAF, Mode, Value, local
-from ..._tracing.record import record
+from ..._dispatch.record import record
 from .lists import policy_of
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -19,6 +19,7 @@ from ..._core.dtypes import dtype as dtype_class
 from ..._core.dtypes import python_number
 from ..._core.handle import Handle
 from ..._core.trie import local
+from ..._dispatch.record import apply, known
 from ..._rules.strides.layouts import elementwise
 from ..._runtime.host.duplicate_inputs import apart
 from ..._runtime.host.host_gather import joined
@@ -27,7 +28,6 @@ from ..._signatures.deprecated_forms import OLDER, translate_older_form
 from ..._signatures.wrap_composites import parsed
 from ..._storage.overlap import JOINS, by_kernel, check_overlap
 from ..._tracing.no_grad_views import AmbiguousView
-from ..._tracing.record import apply, known
 from ..autocast.casts import off
 from ..creation import factories
 from ..creation.generator import key

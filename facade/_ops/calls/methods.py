@@ -11,13 +11,13 @@ from leafax.functional.program.op import Op
 
 from ..._core.handle import Handle
 from ..._core.trie import local
+from ..._dispatch.record import known
 from ..._rules.inplace_activation_slopes import SLOPED, sloped
 from ..._signatures.check_arguments import precheck
 from ..._signatures.numeric_warnings import ANSWERS, answers
 from ..._signatures.table import known_signatures
 from ..._storage.pending_views import view
 from ..._tracing.no_grad_views import AmbiguousView
-from ..._tracing.record import known
 from ..writes.apply_inplace import apply_inplace, check_inplace, frozen, known_write
 from .functions import call, find_meant_call, flattening, named, uniform
 

@@ -16,8 +16,8 @@ from leafax.functional.program.op import Op
 
 from ..._core.dtypes import python_number
 from ..._core.trie import local
+from ..._dispatch.record import apply
 from ..._runtime.host.host_integers import INTEGER, computed
-from ..._tracing.record import apply
 from ..creation.from_data import as_tensor
 
 Method = Callable[..., Any]

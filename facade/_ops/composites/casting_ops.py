@@ -14,9 +14,9 @@ from leafax.functional.program.op import TABLE, Op
 from ..._core.handle import Handle
 from ..._core.vmap_checks import differs_in_vmap
 from ..._core.warn_once import warn_once
+from ..._dispatch.record import apply
 from ..._storage.lay_out import lay_out
 from ..._storage.write import written
-from ..._tracing.record import apply
 from .registry import composes
 
 _F = "nn.functional."

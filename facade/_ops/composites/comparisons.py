@@ -10,9 +10,9 @@ from leafax.functional.program.op import TABLE
 
 from ..._core.grad_modes import no_grad
 from ..._core.vmap_checks import refuse_in_vmap
+from ..._dispatch.conj_neg_bits import held
+from ..._dispatch.record import apply
 from ..._signatures.check_arguments import check_signatures
-from ..._storage.conj_neg_bits import held
-from ..._tracing.record import apply
 
 
 def equal(input: Any, other: Any) -> bool:

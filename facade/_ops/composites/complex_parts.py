@@ -16,10 +16,10 @@ from ..._core.python_data import name_of_type
 from ..._core.trie import local
 from ..._core.vmap_checks import refuse_in_vmap
 from ..._core.warn_once import warn_once
-from ..._storage.conj_neg_bits import is_conj
+from ..._dispatch.conj_neg_bits import is_conj
+from ..._dispatch.record import apply
 from ..._storage.write import written_once
 from ..._tracing.infer import bare
-from ..._tracing.record import apply
 from ..calls.functions import function
 from ..indexing import getitem
 from ..writes.write_out import check_out, write_out

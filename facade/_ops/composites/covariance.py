@@ -12,8 +12,8 @@ from leafax.functional.program.op import TABLE
 from ..._core.dtypes import of
 from ..._core.handle import Handle
 from ..._core.warn_once import warn
+from ..._dispatch.record import apply
 from ..._signatures.wrap_composites import parsed
-from ..._tracing.record import apply
 
 
 def _weights(name: str, x: Any, count: int, what: str, kinds: str) -> Any:

@@ -9,7 +9,7 @@ from leafax.functional.program.dtypes import scalar_name
 from leafax.functional.program.op import TABLE
 
 from ..._autograd.formulas.scalar_ops import over, times
-from ..._tracing.record import apply
+from ..._dispatch.record import apply
 from ..calls.functions import write_out
 
 

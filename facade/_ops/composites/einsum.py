@@ -20,8 +20,8 @@ from ... import backends
 from ..._core.handle import Handle
 from ..._core.python_data import name_of_type
 from ..._core.view_ops import Lens
-from ..._tracing.macro_steps import in_one_step
-from ..._tracing.record import apply
+from ..._dispatch.macro_steps import in_one_step
+from ..._dispatch.record import apply
 from ..views.view_chains import views_in_one_step
 
 _EINSUM = TABLE["einsum"]

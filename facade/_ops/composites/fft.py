@@ -15,7 +15,7 @@ from leafax.functional.program.dtypes import default_float
 from leafax.functional.program.op import TABLE
 
 from ..._core.dtypes import of
-from ..._tracing.record import apply
+from ..._dispatch.record import apply
 from .registry import composes
 
 _C2C, _R2C, _C2R = (TABLE[f"_fft_{kind}"] for kind in ("c2c", "r2c", "c2r"))

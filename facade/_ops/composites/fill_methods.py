@@ -14,15 +14,15 @@ from ..._core.memory_format import preserve_format
 from ..._core.size_arguments import check_strides
 from ..._core.trie import local
 from ..._core.warn_once import warn_once
+from ..._dispatch.record import apply
+from ..._dispatch.resize import resize_storage
+from ..._dispatch.tangents import has_tangent
 from ..._rules.strides.channels_last import strides_in, suggested
 from ..._signatures.check_arguments import check_signatures, find_op_error
 from ..._storage.addresses import storage_bytes
 from ..._storage.overlap import check_overlap
-from ..._storage.resize import resize_storage
 from ..._storage.strides import layout
-from ..._storage.tangents import has_tangent
 from ..._storage.write import touch
-from ..._tracing.record import apply
 from ..calls.functions import plain
 from ..creation.fill_deterministic import fill_tail, fills
 from ..creation.generator import key

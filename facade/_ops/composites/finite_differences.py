@@ -22,12 +22,12 @@ from ..._core.python_data import name_of_type
 from ..._core.trie import local
 from ..._core.vmap_checks import refuse_in_vmap
 from ..._core.warn_once import warn_once
+from ..._dispatch.record import apply
 from ..._signatures.table import known_signatures
 from ..._storage.as_strided_outside import places
 from ..._storage.lay_out import lay_out
 from ..._storage.strides import layout
 from ..._storage.write import repeats
-from ..._tracing.record import apply
 from ..writes.apply_inplace import apply_inplace, check_inplace
 from ..writes.write_out import write_out
 

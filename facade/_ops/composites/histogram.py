@@ -12,8 +12,8 @@ from leafax.functional.program.op import Op
 
 from ..._core.handle import Handle
 from ..._core.vmap_checks import differs_in_vmap, loop_over_examples, refuse_in_vmap
+from ..._dispatch.conj_neg_bits import held
 from ..._signatures.named_results import shown_as
-from ..._storage.conj_neg_bits import held
 from ..creation.from_arrays import from_numpy
 from ..writes.write_out import write_out
 from . import no_formula as formulaless

@@ -14,7 +14,7 @@ from leafax.functional.program.op import TABLE
 
 from ..._core.handle import Handle
 from ..._core.warn_once import warn_once
-from ..._tracing.record import apply
+from ..._dispatch.record import apply
 from ..calls.functions import by_name, function
 from ..creation.from_arrays import from_numpy
 from .shapes import atleast_1d, atleast_2d, atleast_3d, need_tensors

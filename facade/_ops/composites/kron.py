@@ -9,10 +9,10 @@ from leafax.functional.ops.shape.strides import NOT_VIEWABLE
 from leafax.functional.program.op import TABLE
 
 from ..._core.handle import Handle
+from ..._dispatch.macro_steps import in_one_step
+from ..._dispatch.record import apply
 from ..._rules.strides.layouts import followed, laid
 from ..._runtime.version_counters import _unsafe_preserve_version_counter
-from ..._tracing.macro_steps import in_one_step
-from ..._tracing.record import apply
 from ..calls.functions import function, named, two_tensors
 from ..calls.methods import method
 from ..writes.write_out import check_out, write_out

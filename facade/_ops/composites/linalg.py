@@ -13,8 +13,8 @@ from leafax.functional.program.op import TABLE, Fault, Op
 from ..._core.dtypes import of
 from ..._core.memory_format import contiguous_format
 from ..._core.trie import local
+from ..._dispatch.record import apply
 from ..._storage.write import written
-from ..._tracing.record import apply
 from ..creation.factories import eye
 from .registry import composes, under_grad
 from .tensordot import tensordot

@@ -7,7 +7,7 @@ from typing import Any
 from leafax.functional.program.op import TABLE
 
 from ..._core.dtypes import float16, float32, float64
-from ..._tracing.record import apply
+from ..._dispatch.record import apply
 from ..creation.factories import randn
 
 _GUESSED = (float16, float32, float64)  # what a guess is drawn in; else in float32

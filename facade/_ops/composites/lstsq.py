@@ -12,8 +12,8 @@ import jax.numpy as jnp
 from leafax.functional.program.op import TABLE, Op
 
 from ..._core.trie import local
-from ..._storage.conj_neg_bits import held
-from ..._tracing.record import apply
+from ..._dispatch.conj_neg_bits import held
+from ..._dispatch.record import apply
 from ..calls.functions import uniform
 from ..writes.write_out import check_out, write_out
 

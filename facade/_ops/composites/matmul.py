@@ -17,10 +17,10 @@ from leafax.functional.ops.shape.dimensions import broadcast_shapes
 from leafax.functional.program.op import TABLE, Op
 
 from ..._core.trie import State, local
+from ..._dispatch.macro_steps import in_one_step
+from ..._dispatch.record import apply
 from ..._storage.strides import must_copy, stride
 from ..._storage.write import written_once
-from ..._tracing.macro_steps import in_one_step
-from ..._tracing.record import apply
 from ..autocast.casts import off, operands
 from ..calls import operators_fast
 from ..calls.functions import function, named, two_tensors

@@ -8,7 +8,7 @@ from leafax.functional.program.op import TABLE
 
 from ..._core.handle import Handle
 from ..._core.warn_once import warn_once
-from ..._tracing.record import apply
+from ..._dispatch.record import apply
 from ..calls.functions import function
 from ..writes.write_out import check_out, write_out
 from .reductions_with_forms import norm

@@ -12,12 +12,12 @@ from leafax.functional.program.op import TABLE, Op
 
 from ..._core.grad_modes import no_grad
 from ..._core.trie import local
+from ..._dispatch.record import record
 from ..._storage.autograd_roles import overwritten
 from ..._storage.overlap import check_overlap
 from ..._storage.write import write
 from ..._tracing.inputs import NUMBER, add_input, make
-from ..._tracing.loop_cuts import cut_for_budget
-from ..._tracing.record import over_budget, record
+from ..._tracing.loop_cuts import cut_for_budget, over_budget
 from ..writes.apply_inplace import check_inplace, frozen, written_anyway
 
 _MUL = TABLE["mul"]  # any op that writes to each element

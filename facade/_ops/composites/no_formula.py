@@ -10,8 +10,8 @@ import jax.numpy as jnp
 from leafax.functional.program.op import Op
 
 from ..._core.handle import Handle
-from ..._storage.tangents import has_tangent
-from ..._tracing.record import apply
+from ..._dispatch.record import apply
+from ..._dispatch.tangents import has_tangent
 
 
 def of(name: str, made: Any, *given: Any) -> Any:

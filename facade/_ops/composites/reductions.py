@@ -11,9 +11,9 @@ from leafax.functional.program.op import TABLE, Op
 from ..._autograd.formulas.scalar_ops import times
 from ..._core.grad_modes import no_grad
 from ..._core.handle import Handle
+from ..._dispatch.record import apply
 from ..._storage.lay_out import lay_out
 from ..._storage.write import written
-from ..._tracing.record import apply
 from ..creation.factories import full_like
 from ..creation.from_data import tensor
 from .registry import composes

@@ -13,8 +13,8 @@ from leafax.functional.program.op import TABLE, Op
 from ..._core.handle import Handle
 from ..._core.vmap_checks import refuse_in_vmap
 from ..._core.warn_once import warn_once
+from ..._dispatch.record import apply
 from ..._signatures.check_arguments import refuse_wide
-from ..._tracing.record import apply
 from ..calls.functions import check_out, write_out
 from ..indexing.masks import nonzero
 from ..writes.check_kind import check_tensor

@@ -12,26 +12,16 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeVar
 
-import jax
-
 from leafax.functional.program.op import TABLE, Op
-from leafax.functional.program.program import Aval, Call, Slot, call_of
 
-from ..._core.dtypes import dtype as dtype_class
-from ..._core.handle import Handle
 from ..._core.trie import Mode, local
-from ..._signatures.check_arguments import check as check_arguments
-from ..._tracing.infer import bare, refuse_inference_among
-from ..._tracing.macro_steps import in_known_step, tensors_in
-from ..._tracing.miss import key_part
-from ..._tracing.record import composed, over_budget
+from ..._dispatch.check_call import check
+from ..._dispatch.macro_steps import in_known_step
+from ..._dispatch.record import composed, key_part
+from ..._tracing.loop_cuts import over_budget
 from ..autocast.casts import operands
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-_MOST = 4096  # calls whose arguments are remembered to be right
-_right: dict[Any, Call] = {}  # and what knows of other lengths that they are right, too
-
 
 def composes(*names: str) -> Callable[[F], F]:
     """Register, as a decorator, a function that records what the ops of these names are made of.
@@ -73,55 +63,6 @@ def _recorded(op: Op, compose: Callable[..., Any], args: Any, kwargs: Any) -> An
     bound = op.signature.bind(*args, **kwargs)
     bound.apply_defaults()
     return compose(*bound.args, **bound.kwargs)
-
-
-def check(op: Op, args: Any, kwargs: Any) -> None:
-    """Raise what an op raises for such arguments."""
-    said = _facts((args, kwargs))
-    try:
-        if (op, said) in _right:
-            return
-    except TypeError:  # an argument of a kind that no op takes
-        said = None
-    check_arguments(op, args, kwargs)
-    avals: list[Aval] = []
-    given, named = _template(args, avals), _template(kwargs, avals)
-    call = Call(op, given, named) if said is None else call_of(op, given, named)
-    try:
-        call.abstract(tuple(avals))
-    except jax.errors.JAXTypeError:
-        raise
-    except Exception as error:
-        # What these are composed of saves its operands before it looks whether they fit.
-        if op.name.startswith("conv") and not str(error).startswith("Expected"):
-            refuse_inference_among(tensors_in((args, kwargs)))
-        raise bare(error) from None
-    if said is not None:
-        if len(_right) >= _MOST:
-            _right.clear()
-        _right[op, said] = call
-
-
-def _template(a: Any, avals: list[Aval]) -> Any:
-    if isinstance(a, Handle):
-        avals.append(Aval(tuple(a.shape), a._v.dtype))
-        return Slot(len(avals) - 1)
-    if type(a) in (tuple, list):
-        return type(a)(_template(x, avals) for x in a)
-    if isinstance(a, dict):
-        return {k: _template(x, avals) for k, x in a.items()}
-    return a.np if isinstance(a, dtype_class) else a
-
-
-def _facts(a: Any) -> Any:
-    """Return what a check of arguments depends on."""
-    if isinstance(a, Handle):
-        return (Handle, tuple(a.shape), a._v.dtype)
-    if isinstance(a, (tuple, list)):
-        return (type(a), *map(_facts, a))
-    if isinstance(a, dict):
-        return (dict, *((k, _facts(x)) for k, x in a.items()))
-    return (type(a), repr(a) if isinstance(a, float) else a)
 
 
 def under_grad(mode: Mode, *tensors: Any) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 from leafax.functional.program.op import TABLE, Op, camel
 
-from ..._tracing.record import apply
+from ..._dispatch.record import apply
 from .registry import composes
 
 

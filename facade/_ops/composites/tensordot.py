@@ -11,8 +11,8 @@ from leafax.functional.program.op import TABLE
 from ..._core.handle import Handle
 from ..._core.python_data import name_of_type
 from ..._core.trie import local
-from ..._tracing.macro_steps import in_one_step
-from ..._tracing.record import apply
+from ..._dispatch.macro_steps import in_one_step
+from ..._dispatch.record import apply
 from ..autocast.casts import operands
 from ..views.view_chains import views_in_one_step
 from ..writes.resize_out import write_tensordot

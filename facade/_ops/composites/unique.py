@@ -18,10 +18,10 @@ from ..._core.handle import Handle
 from ..._core.python_data import name_of_type
 from ..._core.trie import local
 from ..._core.vmap_checks import refuse_in_vmap
-from ..._storage.conj_neg_bits import held
+from ..._dispatch.conj_neg_bits import held
+from ..._dispatch.record import apply
+from ..._dispatch.tangents import has_tangent
 from ..._storage.lay_out import lay_out
-from ..._storage.tangents import has_tangent
-from ..._tracing.record import apply
 from ..creation.from_arrays import from_numpy
 
 

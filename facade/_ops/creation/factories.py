@@ -21,11 +21,11 @@ from ..._core.memory_format import RANKS, contiguous_format, preserve_format
 from ..._core.python_data import name_of_type
 from ..._core.size_arguments import named_size, need_shape, size_of
 from ..._core.vmap_checks import adopt_example, differs_in_vmap
+from ..._dispatch.record import apply
 from ..._rules.strides.channels_last import strides_in
 from ..._signatures.check_arguments import refuse_wide
 from ..._signatures.wrap_composites import parsed
 from ..._storage.lay_out import lay_out, lay_out_as
-from ..._tracing.record import apply
 from .factory_bounds import _index, _scalars
 from .factory_tools import takes_out
 from .fill_deterministic import filler, fills

@@ -20,8 +20,8 @@ from ..._core.handle import Handle
 from ..._core.python_data import name_of_type
 from ..._core.trie import local
 from ..._core.vmap_checks import refuse_random_out
+from ..._dispatch.resize import resize_storage
 from ..._signatures.check_arguments import find_error, precheck
-from ..._storage.resize import resize_storage
 from ..writes.apply_inplace import apply_inplace, check_inplace
 from ..writes.write_out import underived
 from .from_arrays import finish

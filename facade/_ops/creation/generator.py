@@ -25,10 +25,10 @@ from ..._core.dtypes import int64, uint8
 from ..._core.handle import Handle
 from ..._core.host_transfer import failures, wait
 from ..._core.vmap_checks import refuse_random
+from ..._dispatch.record import record
 from ..._tracing.draws import NEXT_KEY
 from ..._tracing.inputs import from_array, make
 from ..._tracing.jax_transforms import refuse_draw
-from ..._tracing.record import record
 from ..._tracing.undo import Draw
 
 DEFAULT_SEED = 67280421310721  # PyTorch's c10::detail::default_rng_seed_val

@@ -14,8 +14,8 @@ from ..._core import dtypes
 from ..._core.handle import Handle
 from ..._core.memory_format import strided
 from ..._core.python_data import is_sequence, name_of_type
+from ..._dispatch.record import apply
 from ..._tracing import inputs
-from ..._tracing.record import apply
 from .factories import empty, zeros
 from .from_data import tensor
 from .storage_objects import TypedStorage, UntypedStorage

@@ -8,8 +8,8 @@ from leafax.functional.program.op import TABLE
 
 from ..._core.grad_modes import no_grad
 from ..._core.size_arguments import size_of
-from ..._storage.pending_views import settle
-from ..._tracing.record import apply
+from ..._dispatch.record import apply
+from ..._storage.settle import settle
 from .factories import empty
 
 

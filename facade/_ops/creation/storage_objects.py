@@ -15,8 +15,9 @@ from ..._core.trie import local, resting
 from ..._core.vmap_checks import refuse_in_vmap
 from ..._storage.addresses import start_of, storage_bytes
 from ..._storage.autograd_roles import tag
+from ..._storage.enter import enter
 from ..._storage.shared_storage import storage_of
-from ..._tracing.inputs import enter, make
+from ..._tracing.inputs import make
 from .factories import empty
 from .from_data import tensor
 

@@ -11,7 +11,7 @@ import numpy as np
 from ..._core.handle import Handle
 from ..._core.mask_ops import marks
 from ..._core.trie import local
-from ..._tracing.inputs import enter
+from ..._storage.enter import enter
 from ..creation.from_data import tensor
 
 ALL = slice(None)  # for a dim that an ellipsis stands for

@@ -19,8 +19,8 @@ from ..._core.python_data import name_of_type
 from ..._core.trie import local
 from ..._core.vmap_checks import refuse_in_vmap
 from ..._core.warn_once import warn
+from ..._dispatch.conj_neg_bits import held
 from ..._runtime.cut import cut
-from ..._storage.conj_neg_bits import held
 from ..._storage.lay_out import lay_out
 from ..._tracing.infer import user_line
 from ..creation.from_arrays import from_numpy

@@ -15,15 +15,15 @@ from leafax.functional.program.op import TABLE, Op
 from ..._core.dual_levels import levels_below, recording_levels
 from ..._core.trie import NODE, NOWHERE, local, resting
 from ..._core.view_ops import Lens
+from ..._dispatch.record import record
+from ..._dispatch.strided_views import strided
+from ..._dispatch.tangents import get_tangent
 from ..._signatures.wrap_composites import parsed
 from ..._storage.autograd_roles import keep_edge, tag
-from ..._storage.read import plain_kind
+from ..._storage.enter import enter, plain_kind
 from ..._storage.shared_storage import storage_of
-from ..._storage.strides import layout, strided
-from ..._storage.tangents import get_tangent
+from ..._storage.strides import layout
 from ..._storage.write import bump, make_stale, rebind
-from ..._tracing.inputs import enter
-from ..._tracing.record import record
 from ..calls.functions import named, uniform
 from ..writes.apply_inplace import check_inplace, frozen, written_anyway
 

@@ -14,9 +14,9 @@ from leafax.functional.program.op import TABLE
 
 from ..._core.trie import local
 from ..._core.view_ops import pick
-from ..._storage.conj_neg_bits import is_conj, is_neg, resolve_conj, resolve_neg
+from ..._dispatch.conj_neg_bits import is_conj, is_neg, resolve_conj, resolve_neg
+from ..._dispatch.tangents import get_tangent
 from ..._storage.shared_storage import share
-from ..._storage.tangents import get_tangent
 from ..calls.functions import function
 
 _SAFE = {

@@ -6,10 +6,11 @@ from typing import Any
 
 from ..._core.trie import local
 from ..._core.view_ops import Lens
+from ..._dispatch.macro_steps import is_uncut
+from ..._dispatch.record import apply
+from ..._storage.enter import enter
 from ..._storage.pending_views import view_of
-from ..._tracing.inputs import enter
-from ..._tracing.macro_steps import is_uncut
-from ..._tracing.record import apply, over_budget
+from ..._tracing.loop_cuts import over_budget
 
 
 def views_in_one_step(source: Any, lens: Lens) -> Any:

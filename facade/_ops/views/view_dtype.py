@@ -13,12 +13,12 @@ from ..._core.dtypes import as_dtype
 from ..._core.dtypes import dtype as dtype_class
 from ..._core.trie import local
 from ..._core.view_ops import Lens
-from ..._storage.conj_neg_bits import is_conj, is_neg
-from ..._storage.read import through
+from ..._dispatch.conj_neg_bits import is_conj, is_neg
+from ..._dispatch.record import record
+from ..._storage.enter import through
 from ..._storage.shared_storage import detach, of_mode, share
 from ..._storage.strides import layout
 from ..._tracing.inputs import make
-from ..._tracing.record import record
 
 _VIEW = TABLE["view_dtype"]
 _BITS = ((is_conj, "conjugate view tensors"), (is_neg, "tensors with negative bit set"))

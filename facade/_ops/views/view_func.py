@@ -10,8 +10,8 @@ from leafax.functional.program.op import TABLE
 from ..._core.dtypes import of
 from ..._core.handle import Handle
 from ..._core.view_ops import BY_NAME, Replayed
-from ..._storage.conj_neg_bits import same_meta, view_as_real
-from ..._tracing.record import apply
+from ..._dispatch.conj_neg_bits import same_meta, view_as_real
+from ..._dispatch.record import apply
 
 # Arguments that PyTorch's compiler may have as symbols; dims are not among them.
 _SYMBOLIC = frozenset({

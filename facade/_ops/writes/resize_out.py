@@ -10,7 +10,7 @@ from leafax.functional.program.dtypes import scalar_name
 
 from ..._core.trie import local
 from ..._core.warn_once import warn
-from ..._storage.resize import resize_storage
+from ..._dispatch.resize import resize_storage
 
 
 def resize_output(

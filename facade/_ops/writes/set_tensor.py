@@ -11,11 +11,11 @@ from leafax.functional.program.op import Op
 from ..._autograd.graph.edges import give_new_accumulator
 from ..._core.handle import Handle
 from ..._core.trie import LEAF, NODE, local
+from ..._dispatch.record import record
 from ..._storage.autograd_roles import keep_edge
+from ..._storage.enter import enter
 from ..._storage.shared_storage import adopt
 from ..._storage.write import touch, write
-from ..._tracing.inputs import enter
-from ..._tracing.record import record
 from ..creation.storage_objects import UntypedStorage, check_source
 from .apply_inplace import check_inplace, frozen, written_anyway
 

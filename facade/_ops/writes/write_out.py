@@ -12,10 +12,10 @@ from ..._core.grad_modes import no_grad
 from ..._core.handle import Handle, tensors_in
 from ..._core.trie import local
 from ..._core.vmap_checks import refuse_random_out
+from ..._dispatch.tangents import has_tangent
 from ..._rules.strides.layouts import elementwise
 from ..._signatures.numeric_warnings import ANSWERS, answers
 from ..._storage.overlap import JOINS, by_kernel, check_overlap
-from ..._storage.tangents import has_tangent
 from .apply_inplace import apply_inplace, check_inplace
 from .check_dtype import IN_ITS_DTYPE, check_type
 from .check_kind import check_parts, check_tensor, place, results, said, written

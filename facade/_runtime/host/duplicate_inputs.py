@@ -16,8 +16,8 @@ from typing import Any
 from ..._core.handle import Handle
 from ..._core.host_transfer import placed
 from ..._core.trie import Trace, local
+from ..._dispatch.record import apply
 from ..._tracing.inputs import from_array
-from ..._tracing.record import apply
 from ..cut import observe
 
 

@@ -17,9 +17,9 @@ from ..._autograd.backward import grad
 from ..._autograd.graph.fit_gradient import zeros
 from ..._core.grad_modes import no_grad
 from ..._core.handle import Handle
+from ..._dispatch.record import apply
 from ..._ops.creation.from_data import tensor
 from ..._runtime.cut import synchronize
-from ..._tracing.record import apply
 from .. import forward_ad
 from .messages import NOT_REENTRANT
 

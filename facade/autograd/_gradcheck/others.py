@@ -15,8 +15,8 @@ from ..._autograd.backward import grad
 from ..._autograd.graph.fit_gradient import zeros
 from ..._core.handle import Handle
 from ..._core.transforms_running import allowing_all
+from ..._dispatch.record import apply
 from ..._ops.creation.from_data import tensor
-from ..._tracing.record import apply
 from ...func._vmap import map_examples
 from .. import forward_ad
 from .._function import Function

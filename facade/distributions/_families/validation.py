@@ -25,7 +25,7 @@ from leafax.functional.program.op import Fault, Op
 from ..._core.grad_modes import no_grad
 from ..._core.handle import Handle
 from ..._core.trie import local
-from ..._tracing.record import apply
+from ..._dispatch.record import apply
 from .. import constraints
 from .host_checks import holds_at_rest, values_of
 

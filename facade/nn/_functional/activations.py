@@ -12,12 +12,12 @@ from leafax.functional.program.op import TABLE, Op
 
 from ..._core.handle import Handle
 from ..._core.python_data import name_of_type
+from ..._dispatch.record import apply, known, known_of_one
 from ..._ops.calls.functions import function, named, uniform
 from ..._ops.creation.factories import empty_like, zeros_like
 from ..._ops.creation.generator import key as random_key
 from ..._ops.writes.apply_inplace import apply_inplace
 from ..._rules.inplace_activation_slopes import sloped
-from ..._tracing.record import apply, known, known_of_one
 
 _div = function(TABLE["div"])
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from leafax.functional.program.op import TABLE
 
+from ..._dispatch.record import apply
 from ..._ops.views.view_chains import views_in_one_step
-from ..._tracing.record import apply
 from .attention_checks import check_padding, check_ranks, check_sizes
 from .dropout import dropout
 from .linear import linear

@@ -18,9 +18,9 @@ from leafax.functional.program.op import TABLE, Op
 
 from ..._core.grad_modes import no_grad
 from ..._core.handle import Handle, is_trained
+from ..._dispatch.record import apply
 from ..._ops.composites.multi_tensor_writes import update_many
 from ..._ops.creation.from_data import tensor
-from ..._tracing.record import apply
 
 _norm = TABLE["linalg.vector_norm"].fn
 

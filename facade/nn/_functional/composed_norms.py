@@ -11,10 +11,10 @@ from leafax.functional.program.op import TABLE, Op
 
 from ..._autograd.formulas.scalar_ops import plus
 from ..._core.warn_once import warn_once
+from ..._dispatch.record import apply
 from ..._ops.composites.registry import composes
 from ..._rules.strides.channels_last import suggested
 from ..._storage.strides import layout
-from ..._tracing.record import apply
 
 _F = "nn.functional."
 # `norm` of a dim; PyTorch's with more dims and a dtype is a composition of its own.

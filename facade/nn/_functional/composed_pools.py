@@ -8,8 +8,8 @@ from typing import Any
 from leafax.functional.program.op import TABLE, Op
 
 from ..._core.trie import local
+from ..._dispatch.record import apply
 from ..._ops.composites.registry import composes, under_grad
-from ..._tracing.record import apply
 
 _F = "nn.functional."
 _SQUEEZE, _UNSQUEEZE = TABLE["squeeze"], TABLE["unsqueeze"]

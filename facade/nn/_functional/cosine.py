@@ -12,10 +12,10 @@ from leafax.functional.program.op import TABLE
 from ..._core.dtypes import of
 from ..._core.grad_modes import no_grad
 from ..._core.trie import local
+from ..._dispatch.macro_steps import in_one_step
+from ..._dispatch.record import apply
 from ..._ops.autocast.casts import operands
 from ..._signatures.wrap_composites import parsed
-from ..._tracing.macro_steps import in_one_step
-from ..._tracing.record import apply
 
 _COSINE, _DIV, _MUL = TABLE["cosine_similarity"], TABLE["div"], TABLE["mul"]
 _NORM, _EXPAND = TABLE["linalg.vector_norm"], TABLE["expand"]

@@ -10,9 +10,9 @@ from leafax.functional.program.op import TABLE
 
 from ..._autograd.formulas.scalar_ops import over, plus, times
 from ..._core.trie import local
+from ..._dispatch.macro_steps import in_one_step
+from ..._dispatch.record import apply
 from ..._ops.autocast.casts import float32
-from ..._tracing.macro_steps import in_one_step
-from ..._tracing.record import apply
 from .._reduction import check_reduction, reduced, reduction_of
 from .activations import need_tensor
 

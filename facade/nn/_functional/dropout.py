@@ -10,9 +10,9 @@ from typing import Any
 from leafax.functional.program.op import TABLE
 
 from ..._core.handle import Handle
+from ..._dispatch.record import apply
 from ..._ops.creation.generator import key
 from ..._ops.writes.apply_inplace import apply_inplace
-from ..._tracing.record import apply
 
 
 def or_input(fn: Callable[..., Any]) -> Callable[..., Any]:

@@ -7,9 +7,9 @@ from typing import Any
 
 from leafax.functional.program.op import TABLE
 
+from ..._dispatch.record import apply
 from ..._ops.calls.functions import plain
 from ..._ops.creation.factories import rand
-from ..._tracing.record import apply
 
 
 def _indexed(dims: int) -> Callable[..., Any]:

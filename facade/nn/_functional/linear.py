@@ -10,12 +10,12 @@ from leafax.functional.program.op import TABLE
 from ..._core.handle import Handle
 from ..._core.python_data import name_of_type
 from ..._core.trie import local
+from ..._dispatch.macro_steps import in_one_step
+from ..._dispatch.record import apply
+from ..._dispatch.tangents import get_tangent
 from ..._ops.autocast.casts import operands
 from ..._ops.calls.functions import function
 from ..._ops.composites.matmul import product
-from ..._storage.tangents import get_tangent
-from ..._tracing.macro_steps import in_one_step
-from ..._tracing.record import apply
 
 _LINEAR, _ADDMM, _T = TABLE["nn.functional.linear"], TABLE["addmm"], TABLE["t"]
 _RESHAPE, _VIEW = TABLE["reshape"], TABLE["view"]

@@ -12,10 +12,10 @@ from ..._autograd.formulas.scalar_ops import plus, times
 from ..._core.grad_modes import no_grad
 from ..._core.handle import Handle
 from ..._core.trie import local
+from ..._dispatch.record import apply
 from ..._ops.autocast.casts import float32
 from ..._ops.composites.shapes import broadcast_shapes
 from ..._ops.creation.factories import ones_like
-from ..._tracing.record import apply
 from .._reduction import check_reduction, expanded, reduced, reduction_of, weighted
 
 _F = {n: TABLE["nn.functional." + n] for n in (

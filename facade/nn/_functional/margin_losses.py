@@ -10,10 +10,10 @@ from leafax.functional.program.op import TABLE
 
 from ..._autograd.formulas.scalar_ops import minus, plus
 from ..._core.handle import Handle
+from ..._dispatch.record import apply
 from ..._ops.autocast.casts import float32
 from ..._ops.creation.factories import zeros_like
 from ..._ops.creation.from_data import tensor
-from ..._tracing.record import apply
 from .._reduction import check_reduction, reduced, reduction_of
 from .ctc_checks import check_counts, check_shapes, check_targets, lengths_of
 

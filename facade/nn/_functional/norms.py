@@ -11,11 +11,11 @@ from ..._core.grad_modes import no_grad
 from ..._core.memory_format import channels_last, channels_last_3d, is_laid_out
 from ..._core.trie import NOWHERE, local, resting
 from ..._core.vmap_checks import refuse_statistics
-from ..._ops.composites.registry import check
+from ..._dispatch.check_call import check
+from ..._dispatch.record import apply
 from ..._storage.autograd_roles import alias, keep_edge
+from ..._storage.enter import enter
 from ..._storage.write import write
-from ..._tracing.inputs import enter
-from ..._tracing.record import apply
 
 _F = "nn.functional."
 

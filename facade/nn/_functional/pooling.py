@@ -8,8 +8,8 @@ from typing import Any
 from leafax.functional.program.op import TABLE
 
 from ..._core.handle import Handle
+from ..._dispatch.record import apply
 from ..._ops.calls.functions import function, plain
-from ..._tracing.record import apply
 
 _F = "nn.functional."
 

@@ -10,7 +10,7 @@ from leafax.functional.program.op import TABLE
 from ..._core.handle import Handle
 from ..._core.trie import local
 from ..._core.vmap_checks import refuse_in_vmap
-from ..._tracing.record import apply
+from ..._dispatch.record import apply
 from .dropout import dropout as _dropout
 from .linear import linear
 from .packed_sequence import Places

@@ -14,11 +14,11 @@ from ..._core.grad_modes import no_grad
 from ..._core.handle import Handle
 from ..._core.trie import local
 from ..._core.vmap_checks import refuse_in_vmap
+from ..._dispatch.record import apply
 from ..._ops.calls.functions import plain
 from ..._ops.creation.factories import zeros
 from ..._ops.creation.generator import key as random_key
 from ..._signatures.wrap_composites import parsed
-from ..._tracing.record import apply
 from ..attention._causal_bias import CausalBias
 from .activations import need_tensor
 

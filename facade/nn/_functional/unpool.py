@@ -13,11 +13,11 @@ from leafax.functional.program.op import TABLE
 
 from ..._autograd.forward_mode.no_forward_derivative import missing_derivative_error
 from ..._core.dtypes import int64, tensor_string
+from ..._dispatch.record import apply
+from ..._dispatch.tangents import has_tangent
 from ..._ops.calls.functions import function
 from ..._ops.creation.factories import arange, full, zeros
 from ..._ops.creation.from_arrays import from_numpy
-from ..._storage.tangents import has_tangent
-from ..._tracing.record import apply
 from .sparse import embedding
 
 cat = function(TABLE["cat"])

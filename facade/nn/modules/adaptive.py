@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from leafax.functional.program.op import TABLE
 
-from ..._tracing.record import apply
+from ..._dispatch.record import apply
 from .. import functional as F
 from .container import ModuleList, Sequential
 from .linear import Linear

@@ -10,8 +10,8 @@ import jax.numpy as jnp
 from ..._core.default_dtype import get_default_dtype
 from ..._core.dtypes import float32, float64
 from ..._core.handle import Handle
+from ..._dispatch.conj_neg_bits import view_as_real
 from ..._ops.creation.from_data import tensor
-from ..._storage.conj_neg_bits import view_as_real
 from .checks import one_by_one
 from .groups import ParamGroup
 from .optimizer import Optimizer

@@ -19,11 +19,12 @@ from leafax.functional.program.op import Op
 from ..._core.grad_modes import enable_grad, no_grad
 from ..._core.locks import sharing
 from ..._core.trie import Value, local
+from ..._dispatch.macro_steps import MacroStep
+from ..._dispatch.record import record
 from ..._storage.autograd_roles import overwritten, spread
+from ..._storage.enter import enter_all
 from ..._storage.write import rebind, write
-from ..._tracing.inputs import NUMBER, add_input, enter_all, from_array
-from ..._tracing.macro_steps import MacroStep
-from ..._tracing.record import record
+from ..._tracing.inputs import NUMBER, add_input, from_array
 from .checks import Captured, has_kernel
 from .groups import ParamGroup
 from .hyperparameters import Hyperparameters

@@ -11,7 +11,7 @@ from leafax.functional.program.op import Op
 
 from ..._core.trie import local
 from ..._ops.composites.multi_tensor_writes import update_many
-from ..._tracing.inputs import enter
+from ..._storage.enter import enter
 
 
 def skip_if(found_inf: Any, tensors: Sequence[Any], step: Callable[[], None]) -> None:

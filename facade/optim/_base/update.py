@@ -12,10 +12,10 @@ import jax.numpy as jnp
 from leafax.functional.program.op import Op
 
 from ..._core.trie import Trace, Value
+from ..._dispatch.macro_steps import MacroStep
 from ..._storage.as_strided_outside import reach
 from ..._storage.lay_out import lay_out_as
 from ..._storage.strides import layout
-from ..._tracing.macro_steps import MacroStep
 from ..._tracing.undo import Update
 
 _UPDATE_OPS: dict[Any, Op] = {}

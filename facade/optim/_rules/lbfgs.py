@@ -11,10 +11,10 @@ from leafax.functional.program.op import TABLE
 
 from ..._core.grad_modes import enable_grad, no_grad
 from ..._core.handle import Handle
+from ..._dispatch.conj_neg_bits import view_as_real
 from ..._ops.calls.functions import function
 from ..._ops.creation.from_data import tensor
 from ..._runtime.cut import cut
-from ..._storage.conj_neg_bits import view_as_real
 from .._base import checks
 from .._base.counted import rate
 from .._base.groups import ParamGroup

@@ -14,7 +14,7 @@ import numpy as np
 from leafax.functional.program.op import TABLE
 
 from .._core.vmap_checks import differs_in_vmap
-from .._tracing.record import apply
+from .record import apply
 
 _CONJUGATES = frozenset({"conj", "adjoint", "mH", "H"})
 

@@ -14,8 +14,8 @@ from leafax.functional.program.program import Input, Node
 
 from .._core.host_transfer import to_device
 from .._core.trie import LEAF, NOWHERE, State, Value, local
-from .inputs import enter
-from .leaf_tuples import mark_all_entered
+from .._storage.enter import enter
+from .._tracing.leaf_tuples import mark_all_entered
 
 
 @jax.custom_jvp

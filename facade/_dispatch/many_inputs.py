@@ -18,11 +18,11 @@ from leafax.functional.program.op import Op
 from .._core.host_transfer import entering
 from .._core.locks import sharing
 from .._core.trie import Trace, Value, local
-from .inputs import make
-from .leaf_tuples import Leaves
-from .loop_cuts import cut_for_budget
+from .._tracing.inputs import make
+from .._tracing.leaf_tuples import Leaves
+from .._tracing.loop_cuts import cut_for_budget, over_budget
 from .macro_steps import MacroStep
-from .record import apply, over_budget
+from .record import apply
 
 _VALUE, _ARRAY, _SHARES = attrgetter("_v"), attrgetter("_array"), attrgetter("_shares")
 _NOTHING = type(None)

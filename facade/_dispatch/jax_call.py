@@ -22,8 +22,8 @@ from leafax.functional.program.op import Op
 
 from .._core.handle import Handle
 from .._core.trie import local
-from .inputs import from_array
-from .leaf_tuples import Leaves
+from .._tracing.inputs import from_array
+from .._tracing.leaf_tuples import Leaves
 from .many_inputs import apply_many
 
 _MAX_OPS = 1024

@@ -13,8 +13,8 @@ from typing import Any
 from leafax.functional.program.program import Node
 
 from .._core.trie import EXTERNAL, LEAF, NOWHERE, State, Trace, Value, local
+from .._storage.enter import enter
 from .export import _stop, _with_edge_of
-from .inputs import enter
 
 
 class Region:

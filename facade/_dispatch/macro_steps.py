@@ -16,8 +16,9 @@ from typing import Any, NamedTuple
 from .._core.handle import Handle
 from .._core.locks import running, sharing
 from .._core.trie import State, Trace, Value, local
-from .inputs import enter_all, make, put, rests
-from .record import over_budget
+from .._storage.enter import enter_all
+from .._tracing.inputs import make, put, rests
+from .._tracing.loop_cuts import over_budget
 
 _VALUE = attrgetter("_v")
 

@@ -10,10 +10,10 @@ from leafax.functional.program.op import TABLE
 
 from .._core.grad_modes import within
 from .._core.trie import Mode, local
-from .._tracing.record import apply
-from .as_strided_outside import grow, lens_from
-from .shared_storage import storage_of
-from .strides import layout
+from .._storage.as_strided_outside import grow, lens_from
+from .._storage.shared_storage import storage_of
+from .._storage.strides import layout
+from .record import apply
 
 
 def resize_storage(

@@ -7,8 +7,8 @@ goes on. `_fast.py` has the same hit path written out for the commonest ops.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 from weakref import ref
 
@@ -22,17 +22,18 @@ from .._core.grad_modes import within
 from .._core.handle import Handle
 from .._core.locks import sharing
 from .._core.trie import Mode, State, Trace, local
+from .._storage.enter import enter
 from .._storage.pending_views import register as _register_views
 from .._storage.pending_views import view
-from .inputs import enter, make
-from .inputs import register as _register
-from .miss import StaticArray, key_part, miss, number_part, with_ints
-from .no_grad_views import AmbiguousView
-from .preparations import REASON, prepared_anew
-from .tracer_checks import refuse_arrays
-
-BUDGET = 2000  # computing nodes a program may have before it is cut
-BUDGET_BYTES = 1 << 30  # bytes that a trace may hold on to through its inputs
+from .._tracing.inputs import make
+from .._tracing.inputs import register as _register
+from .._tracing.loop_cuts import BUDGET, BUDGET_BYTES, cut_for_budget, over_budget
+from .._tracing.miss import StaticArray, miss, number_part, with_ints
+from .._tracing.miss import key_part as key_part_by
+from .._tracing.no_grad_views import AmbiguousView
+from .._tracing.preparations import REASON, prepared_anew
+from .._tracing.tracer_checks import refuse_arrays
+from .check_call import check
 
 # Named arguments of these types are the same in a key as the caller wrote them.
 _IN_KEYS = frozenset({int, bool, float, str, tuple, type(None)})
@@ -43,9 +44,14 @@ _LOOKING_FIRST: dict[str, type[Exception]] = {
     **dict.fromkeys(("pad", "interpolate", "max_pool1d", "_native_batch_norm"), Exception),
 }
 
+key_part = partial(key_part_by, enter=enter)  # how an argument stands in a key
+
 _tensor_class: Any = Handle  # what results are; `register` says
 _parameter_class: Any = Handle  # taken for operands as quickly; a class of its own for `nn`
 _share_views: Any = None
+
+# Gives the result of a view op that is no plain view, or None; `strided_views.py` sets it.
+view_or_copy: Any = None
 
 # Ops that PyTorch makes of several: what records those, or returns None; see `_composed.py`.
 composed: dict[Op, Callable[[Any, Any], Any]] = {}
@@ -98,9 +104,7 @@ def _applied(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             return out
     if op.view:
         if args[0]._lens or args[0]._v.strides is not None or local.vmap is not None:
-            from .._storage.strides import copied
-
-            copy = copied(op, args[0], args[1:], kwargs)
+            copy = view_or_copy(op, args[0], args[1:], kwargs)
             if copy is not None:
                 return copy
         with sharing:  # what is viewed is read, and tied to its views, in one go
@@ -110,8 +114,6 @@ def _applied(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 def _look_first(op: Op, args: Any, kwargs: Any) -> None:
     if op.name in _LOOKING_FIRST:
-        from .._ops.composites.registry import check
-
         try:
             check(op, args, kwargs)
         except Exception as error:
@@ -248,8 +250,6 @@ def record(op: Op, args: Any, kwargs: Any, budget: bool = True) -> tuple[State, 
         tensors) would not survive that.
     """
     if budget and over_budget(local.trace):
-        from .loop_cuts import cut_for_budget
-
         cut_for_budget(local.trace)
     if not op.differentiable and local.mode.grad and any(map(_is_stale, args)):
         with within(Mode.of(False, local.mode.inference, local.mode.autocast)):
@@ -285,21 +285,23 @@ def record(op: Op, args: Any, kwargs: Any, budget: bool = True) -> tuple[State, 
             local.runner.cut(REASON)
             # Views among the operands are made anew, which is no preparation.
             return record(op, args, kwargs, budget=False)
-        state = miss(trace, key, op, args, kwargs)
+        state = record_new(trace, key, op, args, kwargs)
     trace.state = state
     return state, trace
 
 
-def over_budget(trace: Trace) -> bool:
-    """Whether the program has grown as far as it may."""
-    state = trace.state
-    if trace.inside is not None:  # it is never cut
-        return False
-    if local.budget and state.nodes >= local.budget:
-        return True
-    if trace.nbytes > BUDGET_BYTES:
-        # Parameters are held by their model anyway; what counts is held by the trace alone.
-        trace.nbytes = sum(
-            a.nbytes for a in trace.arrays if hasattr(a, "nbytes") and sys.getrefcount(a) <= 3
-        )
-    return state.nodes >= BUDGET or trace.nbytes > BUDGET_BYTES
+def record_new(trace: Trace, key: Any, op: Op, args: Any, kwargs: Any) -> State:
+    """Make the step of an op on tensors that was not seen at this place; the trace stays there."""
+    values, named = _values(args, trace), _values(kwargs, trace)
+    return miss(trace, key, op, values, named, (args, kwargs))
+
+
+def _values(x: Any, trace: Trace) -> Any:
+    """Replace the tensors among arguments by their values in the trace."""
+    if isinstance(x, Handle):
+        return enter(x, trace)
+    if type(x) is tuple or type(x) is list:
+        return type(x)([_values(y, trace) for y in x])
+    if isinstance(x, dict):
+        return {name: _values(y, trace) for name, y in x.items()}
+    return x

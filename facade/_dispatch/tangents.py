@@ -6,7 +6,7 @@ from typing import Any
 
 from .._core.dual_levels import levels_below, recording_levels, set_tangent
 from .._core.trie import local
-from .._tracing.record import apply
+from .record import apply
 
 
 def get_tangent(t: Any, level: int) -> Any:
