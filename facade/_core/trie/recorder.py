@@ -1,0 +1,158 @@
+"""The recorder of each thread, and the modes that it records in."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from leafax.functional.program.dtypes import default_float
+
+from ..runner import Runner
+from ..vmap_protocol import VmapStack
+from .state import State
+from .trace import Trace
+
+# Takes an op, its arguments, by position and name, the key of its step, and whether the program may
+# be cut before it.
+Interceptor = Callable[[Any, Any, Any, Any, bool], "tuple[Any, Trace] | None"]
+
+
+class Mode:
+    """What a thread's surroundings add to the meaning of an op; one object a combination.
+
+    Attributes:
+      enabled: what `is_grad_enabled()` says.
+      grad: whether ops are recorded for autograd; in inference mode they never are.
+      interceptors: are asked in turn to record an op that is not known at its place; the first
+        that does returns the state after it and the trace, the others None.
+      observers: are told of each state that is made.
+    """
+
+    __slots__ = (
+        "enabled", "grad", "inference", "autocast", "hooks", "dual", "anomaly", "counted", "floats",
+        "plain", "interceptors", "observers",
+    )  # fmt: skip
+    _made: dict[Any, Mode] = {}
+    # By the field that turns them on; in the order in which they are asked.
+    _interceptors: dict[str, Interceptor | None] = dict.fromkeys(
+        ("autocast", "dual", "hooks", "counted")
+    )
+    _observers: dict[str, Callable[[State], None]] = {}
+
+    def __init__(
+        self, grad: bool, inference: bool, autocast: Any, hooks: bool, dual: tuple[int, ...],
+        anomaly: bool, counted: bool, floats: Any,
+    ) -> None:  # fmt: skip
+        self.enabled, self.grad = grad, grad and not inference
+        self.inference, self.autocast = inference, autocast
+        self.hooks = hooks  # saved-tensor hooks are in force
+        self.dual = dual  # levels of forward mode that ops carry tangents of, see `dual_levels.py`
+        self.anomaly = anomaly  # anomaly detection is on
+        self.counted = counted  # a checkpointed call counts what is recorded
+        self.floats = floats  # the default dtype
+        self.interceptors = _turned_on(self, self._interceptors)
+        self.observers = _turned_on(self, self._observers)
+        # Nothing else takes part in an op: no cast, hook, tangent or count.
+        self.plain = autocast is None and not (hooks or dual or counted)
+
+    @classmethod
+    def intercept(cls, field: str, interceptor: Interceptor) -> None:
+        """Install what records ops in modes where `field` is on, before there are such modes."""
+        assert field in cls._interceptors
+        cls._interceptors[field] = interceptor
+
+    @classmethod
+    def observe(cls, field: str, observer: Callable[[State], None]) -> None:
+        """Install what is told of new states in modes where `field` is on."""
+        cls._observers[field] = observer
+
+    @classmethod
+    def of(
+        cls, grad: bool = True, inference: bool = False, autocast: Any = None,
+        hooks: bool | None = None, dual: tuple[int, ...] | None = None,
+        anomaly: bool | None = None, counted: bool | None = None,
+    ) -> Mode:  # fmt: skip
+        """The mode with these fields; None leaves what is not grad, inference or autocast."""
+        hooks = local.mode.hooks if hooks is None else hooks
+        dual = local.mode.dual if dual is None else dual
+        anomaly = local.mode.anomaly if anomaly is None else anomaly
+        counted = local.mode.counted if counted is None else counted
+        key = (grad, inference, autocast, hooks, dual, anomaly, counted, default_float())
+        mode = cls._made.get(key)
+        if mode is None:
+            mode = cls._made[key] = cls(*key)
+        return mode
+
+
+def _turned_on(mode: Mode, features: dict[str, Any]) -> tuple[Any, ...]:
+    return tuple([f for field, f in features.items() if f is not None and getattr(mode, field)])
+
+
+class _Anomaly:
+    """What `detect_anomaly` last said, for threads that start from now on."""
+
+    watch: Any = None
+    tell: Any = None
+
+
+anomaly = _Anomaly()
+
+
+class Local(threading.local):
+    """The thread's recorder; `runner` is the same in all threads."""
+
+    runner: Runner
+
+    def __init__(self) -> None:
+        self.roots: dict[Mode, State] = {}
+        told = anomaly.tell is not None
+        self.mode = Mode.of(hooks=False, dual=(), anomaly=told, counted=False)
+        self.trace = Trace(self.root(self.mode))
+        self.budget = 0  # nodes at which a loop that never observes is cut, 0 if in none
+        self.turned = False  # a tensor got another shape behind autograd's back, once
+        self.vmap: VmapStack | None = None  # the running `vmap`s, while there is one
+        self.uncut = False  # a stretch that must stay in one program is being recorded
+        self.aside = False  # what is looked at in that stretch is computed aside, without a cut
+        self.turn_end: State | None = None  # where the last turns of that loop ended
+        self.clock = 0  # counts cuts
+        self.states = 0
+        self.latest: Any = (None, {})  # where `_saved.latest_versions` was asked last, and them
+        self.faults: deque[Any] = deque()  # flags of runs that nobody has looked at
+        self.tasks: list[Any] = []  # backward passes that are walking, outermost first
+        self.multithreading = True  # what users were told; nothing here depends on it
+        self.grad_layout = True  # a new `.grad` lies in memory as its tensor does
+        self.view_replay = False  # views made now are made again by their own ops
+        self.guard: Any = None  # called before a tensor is written to
+        self.opaque: str | None = None  # the JAX function that is being traced as an op
+        self.pack_hooks: tuple[Any, ...] = ()  # saved-tensor hooks in force, innermost last
+        self.watch: Any = anomaly.watch  # looks for NaN in what a node passes on
+        self.anomaly: Any = anomaly.tell  # tells where a node that failed was recorded
+
+    def root(self, mode: Mode) -> State:
+        state = self.roots.get(mode)
+        if state is None or mode.anomaly:  # under which each step has a stack of its own
+            state = self.roots[mode] = State(None, None, mode)
+        return state
+
+    def set_mode(self, mode: Mode) -> None:
+        """Go on recording under `mode`: a step, since it changes what the next ops mean."""
+        if mode.floats is not default_float():  # it was left before the default was another
+            mode = Mode.of(mode.enabled, mode.inference, mode.autocast, mode.hooks, mode.dual,
+                           mode.anomaly, mode.counted)  # fmt: skip
+        self.mode = mode
+        trace = self.trace
+        state = trace.state
+        if state.mode is mode:
+            return
+        if state.depth == 0 and not trace.refs:  # nothing recorded: begin at the right root
+            trace.state = self.root(mode)
+            return
+        after = state.next.get(mode)
+        if after is None or mode.anomaly:
+            after = state.next[mode] = State(state, None, mode)
+        trace.state = after
+
+
+local = Local()
