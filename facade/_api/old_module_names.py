@@ -32,7 +32,7 @@ _MOVED = {
     "_modes": "_core.grad_modes",
     "_older_amp": "_api.deprecated_amp",
     "_once": "_core.warn_once",
-    "_opaque": "_tracing.jax_call",
+    "_opaque": "_dispatch.jax_call",
     "_products": "_ops.composites.matmul",
     "_pytree": "_core.tree.trees",
     "_pytree_paths": "_core.tree.paths",

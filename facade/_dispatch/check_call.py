@@ -14,6 +14,12 @@ from .._core.handle import Handle, tensors_in
 from .._signatures.check_arguments import check as check_arguments
 from .._tracing.infer import bare, refuse_inference_among
 
+# Which errors of these PyTorch raises before it asks a view for its history.
+_LOOKING_FIRST: dict[str, type[Exception]] = {
+    **dict.fromkeys(("nll_loss", "nll_loss2d"), ValueError),
+    **dict.fromkeys(("pad", "interpolate", "max_pool1d", "_native_batch_norm"), Exception),
+}
+
 _MOST = 4096  # calls whose arguments are remembered to be right
 _right: dict[Any, Call] = {}  # and what knows of other lengths that they are right, too
 
@@ -65,3 +71,13 @@ def _facts(a: Any) -> Any:
     if isinstance(a, dict):
         return (dict, *((k, _facts(x)) for k, x in a.items()))
     return (type(a), repr(a) if isinstance(a, float) else a)
+
+
+def look_first(op: Op, args: Any, kwargs: Any) -> None:
+    """Raise those errors of an op that PyTorch raises before it looks at a view's history."""
+    if op.name in _LOOKING_FIRST:
+        try:
+            check(op, args, kwargs)
+        except Exception as error:
+            if isinstance(error, _LOOKING_FIRST[op.name]):
+                raise

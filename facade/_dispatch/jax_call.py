@@ -16,7 +16,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from leafax.functional.lowering.jvp import read_inputs
 from leafax.functional.lowering.keys import is_key
 from leafax.functional.program.op import Op
 
@@ -267,21 +266,6 @@ _NONE = Leaves(())
 
 def _is_leaf(x: Any) -> bool:
     return isinstance(x, Handle)
-
-
-def reached(state: Any, wanted: tuple[int, ...], given: tuple[int, ...]) -> tuple[int, ...]:
-    """Those of the wanted operands that these outputs are computed from.
-
-    A function takes all the parameters of a model, also where it uses few. The gradient of the
-    others is None then, as in PyTorch, not zero: an optimizer leaves them alone.
-    """
-    edges = getattr(state.call.op.fn, "edges", None)  # those of a mapped function are known
-    if edges is not None:
-        read = frozenset().union(*[edges[k] for k in given])
-    else:
-        avals = tuple([v.aval for v in state.operands])
-        read = read_inputs(state.call, avals, given)
-    return tuple([k for k in wanted if k in read])
 
 
 def _constant(x: Any) -> Any:

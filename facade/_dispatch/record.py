@@ -22,7 +22,7 @@ from .._core.grad_modes import within
 from .._core.handle import Handle
 from .._core.locks import sharing
 from .._core.trie import Mode, State, Trace, local
-from .._storage.enter import enter
+from .._storage.enter import enter, values_of
 from .._storage.pending_views import register as _register_views
 from .._storage.pending_views import view
 from .._tracing.inputs import make
@@ -33,16 +33,10 @@ from .._tracing.miss import key_part as key_part_by
 from .._tracing.no_grad_views import AmbiguousView
 from .._tracing.preparations import REASON, prepared_anew
 from .._tracing.tracer_checks import refuse_arrays
-from .check_call import check
+from .check_call import look_first
 
 # Named arguments of these types are the same in a key as the caller wrote them.
 _IN_KEYS = frozenset({int, bool, float, str, tuple, type(None)})
-
-# Which errors of these PyTorch raises before it asks a view for its history.
-_LOOKING_FIRST: dict[str, type[Exception]] = {
-    **dict.fromkeys(("nll_loss", "nll_loss2d"), ValueError),
-    **dict.fromkeys(("pad", "interpolate", "max_pool1d", "_native_batch_norm"), Exception),
-}
 
 key_part = partial(key_part_by, enter=enter)  # how an argument stands in a key
 
@@ -91,7 +85,7 @@ def _applied(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     try:
         out = known(op, args, kwargs)
     except AmbiguousView:
-        _look_first(op, args, kwargs)
+        look_first(op, args, kwargs)
         if op.differentiable and not (op.name == "_to_copy" and not is_differentiable(args[1])):
             raise
         return _without_grad(op, args, kwargs)
@@ -110,15 +104,6 @@ def _applied(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         with sharing:  # what is viewed is read, and tied to its views, in one go
             return results(op, args, kwargs, *record(op, args, kwargs))
     return results(op, args, kwargs, *record(op, args, kwargs))
-
-
-def _look_first(op: Op, args: Any, kwargs: Any) -> None:
-    if op.name in _LOOKING_FIRST:
-        try:
-            check(op, args, kwargs)
-        except Exception as error:
-            if isinstance(error, _LOOKING_FIRST[op.name]):
-                raise
 
 
 def _without_grad(op: Op, args: Any, kwargs: Any) -> Any:
@@ -292,16 +277,5 @@ def record(op: Op, args: Any, kwargs: Any, budget: bool = True) -> tuple[State, 
 
 def record_new(trace: Trace, key: Any, op: Op, args: Any, kwargs: Any) -> State:
     """Make the step of an op on tensors that was not seen at this place; the trace stays there."""
-    values, named = _values(args, trace), _values(kwargs, trace)
+    values, named = values_of(args, trace), values_of(kwargs, trace)
     return miss(trace, key, op, values, named, (args, kwargs))
-
-
-def _values(x: Any, trace: Trace) -> Any:
-    """Replace the tensors among arguments by their values in the trace."""
-    if isinstance(x, Handle):
-        return enter(x, trace)
-    if type(x) is tuple or type(x) is list:
-        return type(x)([_values(y, trace) for y in x])
-    if isinstance(x, dict):
-        return {name: _values(y, trace) for name, y in x.items()}
-    return x

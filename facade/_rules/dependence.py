@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from leafax.functional.lowering.jvp import read_inputs
+
 from .node_names import COMPARISONS
 from .reads_of_gradients import reads, takes_input
 from .saved_columns import argument, slots_of
@@ -82,3 +84,18 @@ def linear(call: Any) -> bool:
     if op.name in ("scatter_reduce", "index_reduce"):
         return argument(call.call, "reduce") in ("amax", "amin")
     return _PLACES.issuperset(op.saves) or op.name in _SHAPED or op.name in _MASKED
+
+
+def reached(state: Any, wanted: tuple[int, ...], given: tuple[int, ...]) -> tuple[int, ...]:
+    """Return those of the wanted operands of an op on JAX functions that outputs come from.
+
+    A function takes all the parameters of a model, also where it uses few. The gradient of the
+    others is None then, as in PyTorch, not zero: an optimizer leaves them alone.
+    """
+    edges = getattr(state.call.op.fn, "edges", None)  # those of a mapped function are known
+    if edges is not None:
+        read = frozenset().union(*[edges[k] for k in given])
+    else:
+        avals = tuple([v.aval for v in state.operands])
+        read = read_inputs(state.call, avals, given)
+    return tuple([k for k in wanted if k in read])

@@ -95,6 +95,22 @@ def enter(t: Any, trace: Trace) -> Value:
         return value
 
 
+def values_of(x: Any, trace: Trace) -> Any:
+    """Replace the tensors among arguments by their values in the trace."""
+    if isinstance(x, Handle):
+        return enter(x, trace)
+    if type(x) is tuple or type(x) is list:
+        return type(x)([values_of(y, trace) for y in x])
+    if isinstance(x, dict):
+        return {name: values_of(y, trace) for name, y in x.items()}
+    return x
+
+
+def see(value: Value, op: Any, args: Any, kwargs: Any, trace: Trace) -> Value:
+    """Step to what a view op makes of a value; its other arguments may be tensors."""
+    return take(trace, op, (value, *values_of(args, trace)), values_of(kwargs, trace)).value
+
+
 def enter_all(tensors: Iterable[Any], trace: Trace) -> list[Value]:
     """What `enter` gives for each of several tensors, under one lock."""
     with sharing:
@@ -113,7 +129,7 @@ def _enter_view(t: Any, trace: Trace) -> Value:
     if t._viewed is None:  # they share a storage now
         return enter(t, trace)
     for op, args, kwargs in lens:
-        value = take(trace, op, (value, *args), kwargs).value
+        value = see(value, op, args, kwargs, trace)
     t._v, t._trace = value, trace
     trace.viewed = True
     trace.refs.append(ref(t))
@@ -188,7 +204,7 @@ def _regenerate(t: Any, trace: Trace) -> Value:
             kind = resting(value.aval, True, NOWHERE, value.inference, value.strides)
             value = tag(trace, value, kind)
         for op, args, kwargs in replayed(t._blens):
-            value = take(trace, op, (value, *args), kwargs).value
+            value = see(value, op, args, kwargs, trace)
     assert value is not None
     move_retain(t, value, trace)
     if t._node is not None:
@@ -209,7 +225,7 @@ def was_leaf(t: Any) -> bool:
 def through(trace: Trace, cell: Any, lens: Lens) -> Value:
     value = enter(cell, trace)
     for op, args, kwargs in lens:
-        value = take(trace, op, (value, *args), kwargs).value
+        value = see(value, op, args, kwargs, trace)
     return value
 
 

@@ -13,7 +13,7 @@ from .._tracing.take import take
 from .._tracing.undo import note_write
 from .autograd_roles import alias, keep_edge, tag
 from .data_writes import note_data_write
-from .enter import drop_grad_fn, enter, move_retain, plain_kind, through, without_grad
+from .enter import drop_grad_fn, enter, move_retain, plain_kind, through, values_of, without_grad
 
 if TYPE_CHECKING:
     from .shared_storage import Storage
@@ -102,7 +102,7 @@ def _write_cell(trace: Trace, t: Any, raw: Value, lens: Lens, counts: bool = Tru
     if lens:
         structure, flat = spell(lens)
         call = writer(structure, False)
-        raw = without_grad(lambda: take(trace, call, (old, raw, *flat)).value)
+        raw = without_grad(lambda: take(trace, call, (old, raw, *values_of(flat, trace))).value)
     version = old.version + (1 if counts and t._vc is store.vc else 0)
     kind = raw
     if raw.inference != old.inference:  # written in another mode than it was made in

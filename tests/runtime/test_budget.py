@@ -9,6 +9,7 @@ import pytest
 
 import leafax
 from leafax._dispatch import record
+from leafax._tracing import loop_cuts
 
 
 @pytest.fixture(autouse=True)
@@ -17,8 +18,13 @@ def nothing_pending() -> None:
     leafax.explain(clear=True)
 
 
+def limit_bytes(monkeypatch: pytest.MonkeyPatch, limit: int) -> None:
+    for module in (record, loop_cuts):
+        monkeypatch.setattr(module, "BUDGET_BYTES", limit)
+
+
 def test_batches_that_only_the_program_holds_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(record, "BUDGET_BYTES", 100_000)
+    limit_bytes(monkeypatch, 100_000)
     total = leafax.tensor(0.0)
     for i in range(60):
         total += leafax.from_numpy(np.full(1000, i, "f")).sum()
@@ -27,7 +33,7 @@ def test_batches_that_only_the_program_holds_are_bounded(monkeypatch: pytest.Mon
 
 
 def test_parameters_that_a_model_holds_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(record, "BUDGET_BYTES", 10_000)
+    limit_bytes(monkeypatch, 10_000)
     weights = [leafax.tensor(np.ones(1000, "f"), requires_grad=True) for _ in range(20)]
     optimizer = leafax.optim.SGD(weights, lr=0.1)
     for _ in range(3):

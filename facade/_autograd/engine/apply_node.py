@@ -9,8 +9,7 @@ from leafax.functional.lowering.vjp import vjp_of
 
 from ..._core.dtypes import of
 from ..._core.trie import State, Value, local
-from ..._dispatch.jax_call import reached
-from ..._rules.dependence import depends
+from ..._rules.dependence import depends, reached
 from ..._rules.error_texts import FREED
 from ..._rules.no_derivative import refuse
 from ..._rules.reads_of_gradients import given_of, needed
