@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .._autograd.graph.fit_gradient import zeros
+from .._core.handle import Handle
 
 _KIND = {
     "hessian": (
@@ -77,3 +78,15 @@ def fill_in_zeros(grads: Any, like: Any, strict: bool, create_graph: bool, stage
             )
         found.append(g)
     return tuple(found)
+
+
+def _as_tuple(x: Any, arg: str, fn: str | None) -> tuple[bool, tuple[Any, ...]]:
+    many = isinstance(x, tuple)
+    xs = x if many else (x,)
+    for i, el in enumerate(xs):
+        if not isinstance(el, Handle):
+            start = f"The {arg} given to {fn} must be either a Tensor or a tuple of Tensors but the"
+            if many:
+                raise TypeError(f"{start} value at index {i} has type {type(el)}.")
+            raise TypeError(f"{start} given {arg} has type {type(el)}.")
+    return many, xs

@@ -11,7 +11,6 @@ from typing import Any
 from .._autograd.graph.fit_gradient import zeros
 from .._core.dual_levels import opened
 from .._core.grad_modes import enable_grad, set_grad_enabled
-from .._core.handle import Handle
 from .._core.transforms_running import allowing_all
 from .._core.trie import local
 from .._core.vmap_checks import refuse_in_vmap
@@ -23,22 +22,10 @@ from ._functional_rows import (
     compute_row_by_row,
     take_reached_gradients,
 )
-from ._strict import check_requires_grad, fill_in_zeros
+from ._strict import _as_tuple, check_requires_grad, fill_in_zeros
 
 _Tensors = Any
 _OUTPUTS = "outputs of the user-provided function"
-
-
-def _as_tuple(x: Any, arg: str, fn: str | None) -> tuple[bool, tuple[Any, ...]]:
-    many = isinstance(x, tuple)
-    xs = x if many else (x,)
-    for i, el in enumerate(xs):
-        if not isinstance(el, Handle):
-            start = f"The {arg} given to {fn} must be either a Tensor or a tuple of Tensors but the"
-            if many:
-                raise TypeError(f"{start} value at index {i} has type {type(el)}.")
-            raise TypeError(f"{start} given {arg} has type {type(el)}.")
-    return many, xs
 
 
 def _fresh(inputs: Any, create_graph: bool, need_graph: bool) -> tuple[Any, ...]:
