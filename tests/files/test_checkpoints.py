@@ -63,7 +63,6 @@ def test_numbers_without_dimensions_keep_their_shape(tmp_path: Path) -> None:
     assert values(mine)["layers.1.rngs.count"] == 1
 
 
-@pytest.mark.exhaustive
 def test_the_trainable_part_goes_back_to_the_same_base(tmp_path: Path) -> None:
     model, other = model_of(), model_of()
     model.freeze().unfreeze("head")
