@@ -34,12 +34,12 @@ def bits(t: Any) -> tuple[bool, bool]:
 
 
 def is_conj(input: Any) -> bool:
-    """Whether `input` is a view that conjugates its storage."""
+    """Tell if `input` is a view that conjugates its storage."""
     return bool(input._lens) and input.is_complex() and bits(input)[0]
 
 
 def is_neg(input: Any) -> bool:
-    """Whether `input` is a view that negates its storage."""
+    """Tell if `input` is a view that negates its storage."""
     return bool(input._lens) and bits(input)[1]
 
 
@@ -82,7 +82,7 @@ def view_as_real(input: Any) -> Any:
 
 
 def held(x: Any) -> np.ndarray:
-    """What a tensor holds, whatever its bits; runs the program."""
+    """Return what a tensor holds, whatever its bits; runs the program."""
     return np.asarray(resolve_neg(resolve_conj(x.detach())).numpy())
 
 
@@ -100,7 +100,7 @@ def check_numpy(t: Any) -> None:
 
 
 def storage_numel(t: Any) -> int:
-    """How many elements of its dtype the tensor's storage has."""
+    """Count the elements of its dtype that the tensor's storage has."""
     if t._store is None:
         return math.prod(t._v.shape)
     cell = t._store.cell._v
@@ -108,7 +108,7 @@ def storage_numel(t: Any) -> int:
 
 
 def same_meta(a: Any, b: Any) -> bool:
-    """Whether two tensors lie in memory alike: what can be viewed of one can of the other."""
+    """Tell if two tensors lie in memory alike: what can be viewed of one can of the other."""
     shape = tuple(a.shape)
     if shape != tuple(b.shape) or bits(a) != bits(b):
         return False

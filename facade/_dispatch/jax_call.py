@@ -149,7 +149,7 @@ def call_jax(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
 
 def eval_shape(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """What `call_jax` would return, with a `jax.ShapeDtypeStruct` for each tensor.
+    """Return what `call_jax` would return, with a `jax.ShapeDtypeStruct` for each tensor.
 
     Nothing is recorded or computed; a call with such arguments that follows does not trace `fn`
     again. What `fn` raises passes through.

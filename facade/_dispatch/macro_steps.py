@@ -44,7 +44,7 @@ class MacroStep(NamedTuple):
     reads: frozenset[State] = frozenset()
 
     def take(self, trace: Trace, operands: Sequence[Any]) -> bool:
-        """Let the operands enter and go to the state; False if one of them is not at rest."""
+        """Enter the operands and go to the state; return False if one of them is not at rest."""
         with sharing:
             if running:
                 return False

@@ -138,7 +138,7 @@ def results(op: Op, args: Any, kwargs: Any, state: State, trace: Trace) -> Any:
 
 
 def _tie(state: Any, outs: list[Any]) -> None:
-    """What was recorded under saved-tensor hooks shares memory with what these hold of it."""
+    """Share memory between results under saved-tensor hooks and what these hold of them."""
     tie = getattr(state, "tie", None)
     if tie is not None:
         tie(outs)
@@ -212,7 +212,7 @@ def known(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None) -
 
 
 def known_of_one(op: Op, t: Any) -> Any:
-    """What `known` gives for an op, no view, of one tensor alone."""
+    """Return what `known` gives for an op, no view, of one tensor alone."""
     if type(t) is not _tensor_class and type(t) is not _parameter_class:
         return None
     trace = local.trace

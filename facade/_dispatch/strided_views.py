@@ -25,7 +25,7 @@ from .tangents import get_tangent
 
 
 def view_or_copy(op: Op, t: Any, args: Any, kwargs: Any) -> Any:
-    """What `op` gives where that is no plain view: a copy, or a view with a node of its own."""
+    """Return what `op` gives where that is no plain view: a copy, or a view with its own node."""
     if op.name == "as_strided":
         example = _of_example(t, *args, **kwargs) if local.vmap is not None else None
         if example is not None or not (t._lens or t._v.strides is not None):
@@ -135,7 +135,7 @@ def _strided(t: Any, size: Any, stride: Any, storage_offset: int | None, node: s
 
 
 def _beside(t: Any, out: Any, lens: Any) -> Any:
-    """Let `out` share the storage of `t`, seen through `lens`, and be no view of it."""
+    """Make `out` share the storage of `t`, seen through `lens`, and be no view of it."""
     share(t, out, (), view=False)
     out._lens = lens
     return out

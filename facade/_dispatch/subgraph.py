@@ -30,7 +30,7 @@ class Region:
         self.free: tuple[Value, ...] = ()
 
     def intact(self) -> bool:
-        """Whether nothing has cut the program meanwhile."""
+        """Tell if nothing has cut the program meanwhile."""
         return local.trace is self.trace
 
     def steps(self) -> list[State]:
@@ -160,7 +160,7 @@ class Region:
         return tuple(found)
 
     def has_custom(self, wanted: list[Value], given: Set[int], varies: Set[int]) -> bool:
-        """Whether the steps that the wanted values depend on have gradients in Python code."""
+        """Tell if steps that the wanted values depend on have gradients in Python code."""
         steps = _needed(self.steps(), wanted, given, varies)
         made = {v.index for s in steps for v in s.values}
         for v in (*wanted, *[v for s in steps for v in s.operands]):

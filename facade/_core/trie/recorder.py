@@ -20,7 +20,7 @@ Interceptor = Callable[[Any, Any, Any, Any, bool], "tuple[Any, Trace] | None"]
 
 
 class Mode:
-    """What a thread's surroundings add to the meaning of an op; one object a combination.
+    """All that a thread's surroundings add to the meaning of an op; one object a combination.
 
     Attributes:
       enabled: what `is_grad_enabled()` says.
@@ -91,7 +91,7 @@ def _turned_on(mode: Mode, features: dict[str, Any]) -> tuple[Any, ...]:
 
 
 class _Anomaly:
-    """What `detect_anomaly` last said, for threads that start from now on."""
+    """The mode that `detect_anomaly` set last, for threads that start from now on."""
 
     watch: Any = None
     tell: Any = None

@@ -1,4 +1,4 @@
-"""What one thread recorded since its last cut."""
+"""The trace of a thread: its ops since the last cut."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def between_traces() -> int:
 
 
 class Trace:
-    """What one thread recorded since its last cut.
+    """The ops that one thread recorded since its last cut.
 
     Attributes:
       state: where in the trie it stands.

@@ -1,4 +1,4 @@
-"""What is known for good of each value in the trie."""
+"""Values of the trie: all that is known for good of an op's results."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NOWHERE, LEAF, NODE, EXTERNAL = range(4)
 
 
 class Value:
-    """What is known for good of a value in the trie.
+    """A value in the trie, with all that is known of it for good.
 
     Attributes:
       index: its number in the program; -1 for `resting` values.
