@@ -125,7 +125,8 @@ _OF_VALUES = (
 # Of these NumPy computes what it can: they compare graphs, flags, errors and numbers of many little
 # programs, which differ in all but their ops.
 _BY_NUMPY = (
-    "autograd/", "examples/test_torch_scripts", "func/", "ops/", "sessions/", "storage/",
+    "autograd/", "distributions/", "examples/test_torch_scripts", "func/", "nn/", "ops/", "optim/",
+    "sessions/", "storage/",
 )  # fmt: skip
 _OPTIMIZED = ("ops/random/",)  # numbers to the last bit
 
