@@ -18,7 +18,7 @@ def confine(why: str) -> None:
     Args:
       why: begins the errors: "in a worker process of a DataLoader".
 
-    >>> from leafax.functional import confine
+    >>> from leafax.functional.execution.confined import confine
     >>> confine("in a worker process")  # doctest: +SKIP
     """
     confined[:] = [why]
@@ -30,7 +30,7 @@ def is_confined() -> bool:
     Returns:
       True if only NumPy computes here.
 
-    >>> from leafax.functional import is_confined
+    >>> from leafax.functional.execution.confined import is_confined
     >>> is_confined()
     False
     """
@@ -46,7 +46,7 @@ def refuse_xla(what: str) -> NoReturn:
     Raises:
       RuntimeError: always.
 
-    >>> from leafax.functional import refuse_xla
+    >>> from leafax.functional.execution.confined import refuse_xla
     >>> refuse_xla("the op conv2d")
     Traceback (most recent call last):
     ...
