@@ -1,4 +1,4 @@
-"""What code written for PyTorch takes from `torch._C`: few names, about the autograd engine."""
+"""The few names of `torch._C` that code written for PyTorch uses, about the autograd engine."""
 
 from .._autograd.engine.current_task import current_node as _current_autograd_node
 from .._autograd.engine.current_task import execution_order as _current_graph_task_execution_order

@@ -17,5 +17,5 @@ __all__ = [
 
 
 def _get_current_graph_task_keep_graph() -> bool:
-    """Whether the backward pass that is walking leaves its graph in place; True outside of one."""
+    """Return whether the running backward pass keeps its graph; True outside of one."""
     return bool(local.tasks[-1].keep_graph) if local.tasks else True

@@ -20,7 +20,7 @@ def stash_obj_in_tls(key: str, arg: Any) -> None:
 
 
 def is_key_in_tls(key: str) -> bool:
-    """Whether this thread keeps an object under that name."""
+    """Return whether this thread keeps an object under that name."""
     return key in _stash.objects
 
 

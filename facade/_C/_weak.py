@@ -15,7 +15,7 @@ class WeakTensorRef:
         self._ref = ref(tensor)
 
     def expired(self) -> bool:
-        """Whether the tensor is gone."""
+        """Return whether the tensor is gone."""
         if self._ref() is not None:
             drop_unreached()  # a leaf of the pending program that nobody else holds is gone
         return self._ref() is None

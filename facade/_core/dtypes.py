@@ -36,7 +36,7 @@ class dtype:
 
     @property
     def is_signed(self) -> Any:
-        """Whether negative numbers exist."""
+        """Return whether the dtype has negative numbers."""
         return self.np.kind not in "bu"
 
     def __repr__(self) -> str:
@@ -111,12 +111,15 @@ def as_dtype(function: str, given: Any, name: str = "'dtype'") -> dtype:
 
 
 def type_string(np_dtype: Any) -> str:
-    """What `tensor.type()` answers and messages name: `"torch.FloatTensor"`."""
+    """Return the answer of `tensor.type()`, which messages name: `"torch.FloatTensor"`."""
     return f"torch.{scalar_name(np_dtype)}Tensor"
 
 
 def tensor_string(np_dtype: Any) -> str:
-    """What errors call a tensor of a dtype: younger dtypes have no class of their own."""
+    """Return the name that errors give a tensor of a dtype.
+
+    Younger dtypes have no class of their own in PyTorch.
+    """
     name = scalar_name(np_dtype)
     young = name.startswith(("Complex", "BFloat16", "Bool", "UInt"))
     return f"CPU{name}Type" if young else f"torch.{name}Tensor"

@@ -11,7 +11,7 @@ from .trie import local
 
 
 class Pending(NamedTuple):
-    """What the checks of a run found, which nobody has looked at yet.
+    """The results of a run's checks that nobody has looked at yet.
 
     Attributes:
       found: an array `(2, checks)` as `functional._lower.lower` gives it.

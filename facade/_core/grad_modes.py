@@ -209,12 +209,12 @@ class inference_mode(Scope):
 
 
 def is_grad_enabled() -> bool:
-    """Whether ops record gradients in this thread."""
+    """Return whether ops record gradients in this thread."""
     return local.mode.enabled
 
 
 def is_inference_mode_enabled() -> bool:
-    """Whether inference mode is on in this thread."""
+    """Return whether inference mode is on in this thread."""
     return local.mode.inference
 
 
@@ -241,12 +241,12 @@ class set_multithreading_enabled:
 
 
 def is_multithreading_enabled() -> bool:
-    """What `set_multithreading_enabled` was told last in this thread."""
+    """Return the last setting of `set_multithreading_enabled` in this thread."""
     return local.multithreading
 
 
 class enforce_grad_layout_policy(Scope):
-    """Whether a new `.grad` lies in memory as its tensor does; else as it came from backward.
+    """A setting: a new `.grad` gets its tensor's memory layout, or keeps that of backward.
 
     Holds at once; as a context manager, until the block's end. Only a gradient that nobody else
     holds is taken as it is: for others there is a copy, which lies as the tensor does.
@@ -280,7 +280,7 @@ class enforce_grad_layout_policy(Scope):
 
 
 def is_grad_layout_enforced() -> bool:
-    """What `enforce_grad_layout_policy` was told last in this thread."""
+    """Return the last setting of `enforce_grad_layout_policy` in this thread."""
     return local.grad_layout
 
 
@@ -290,7 +290,7 @@ def set_grad_layout_enforced(enable: bool) -> None:
 
 
 class _force_original_view_tracking(Scope):
-    """Whether views that are made from now on repeat their own ops after a write to their base.
+    """A setting: later views repeat their own ops after a write to their base.
 
     Else one `as_strided` reads them anew. Holds at once; as a context manager, until the block's
     end. The values are the same; the nodes of the graph differ.
@@ -317,7 +317,7 @@ class _force_original_view_tracking(Scope):
 
 
 def is_view_replay_enabled() -> bool:
-    """Whether `_force_original_view_tracking` is on in this thread."""
+    """Return whether `_force_original_view_tracking` is on in this thread."""
     return local.view_replay
 
 

@@ -32,7 +32,7 @@ class Shared:
 
 
 class Handle:
-    """What the recorder knows of a tensor; `Tensor` adds all that users see.
+    """The recorder's part of a tensor; `Tensor` adds all that users see.
 
     Attributes:
       _v: its `Value`: in the trace, or resting.
@@ -106,7 +106,7 @@ _NO_DEFAULTS = frozenset({"_v", "_trace", "_held_while_collecting"})
 
 
 def is_trained(t: Any) -> bool:
-    """Whether optimizers update `t`, and its gradient is clipped.
+    """Return whether optimizers update `t` and gradient clipping counts its gradient.
 
     What is frozen is outside of both, though `backward()` may have left a gradient from before. One
     that was assigned to it since (evolution strategies, gradients of `func.grad`) is meant.
@@ -115,7 +115,7 @@ def is_trained(t: Any) -> bool:
 
 
 def users_attributes(t: Any) -> dict[str, Any]:
-    """What the user has set on a tensor: copies and pickles take it along."""
+    """Return the attributes that the user set on a tensor; copies and pickles take them along."""
     if len(t.__dict__) <= 3:  # `_v`, `_trace` and one that says where the data are
         return {}
     return {

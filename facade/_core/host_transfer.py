@@ -129,7 +129,7 @@ if TEMPORARY >= _references_of_a_variable():
 
 
 def is_own(array: np.ndarray) -> bool:
-    """Whether the array's memory is its own, so that only who holds the array can write to it."""
+    """Return whether an array owns its memory, so that only its holders can write to it."""
     return array.base is None and array.flags.owndata and array.flags.c_contiguous
 
 

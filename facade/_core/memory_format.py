@@ -6,7 +6,7 @@ from typing import Any
 
 
 class layout:
-    """How a tensor is stored; all of leafax's are `strided`."""
+    """A storage layout of tensors; all of leafax's tensors are `strided`."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -31,7 +31,7 @@ RANKS = {channels_last: 4, channels_last_3d: 5}
 
 
 def is_laid_out(shape: Any, strides: Any, wanted: Any) -> bool:
-    """Whether strides are those of a tensor with channels last."""
+    """Return whether strides are those of a tensor in the channels-last format `wanted`."""
     if len(shape) != RANKS[wanted]:
         return False
     expected = 1

@@ -1,4 +1,4 @@
-"""What is said of PyTorch's names that are not here."""
+"""Hints for names of PyTorch that leafax does not have."""
 
 from __future__ import annotations
 

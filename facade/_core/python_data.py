@@ -30,7 +30,7 @@ _HEAP_TYPE = 1 << 9  # CPython names other types with their module
 
 
 def is_sequence(x: Any) -> bool:
-    """What PyTorch takes for a dimension: sequences, but neither dicts nor tensors."""
+    """Return whether PyTorch takes `x` for a dimension: a sequence, neither dict nor tensor."""
     if isinstance(x, (list, tuple)):
         return True
     if isinstance(x, (Handle, dict, np.generic, type)):
@@ -97,7 +97,7 @@ def name_of_class(cls: type) -> str:
 
 
 def _promoted(x: Any, so_far: np.dtype | None) -> np.dtype:
-    """What `so_far` and all numbers in `x` promote to."""
+    """Return the dtype that `so_far` and all numbers in `x` promote to."""
     if isinstance(x, (list, tuple)):
         kinds = set(map(type, x))
         if kinds <= _PLAIN:

@@ -6,7 +6,7 @@ from typing import Any
 
 
 def protect(cls: Any) -> None:
-    """Let the properties of a class and of its bases that cannot be written to say so."""
+    """Give read-only properties of a class and its bases a setter that raises PyTorch's error."""
     for part in cls.__mro__:
         for name, made in list(vars(part).items()):
             if isinstance(made, property) and made.fset is None:

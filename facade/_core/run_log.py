@@ -1,4 +1,4 @@
-"""What ran, for `leafax.explain()`."""
+"""The log of program runs that `leafax.explain()` reports."""
 
 from __future__ import annotations
 

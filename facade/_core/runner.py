@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 
 class Runner(NamedTuple):
-    """How to run programs; `_runtime` is one.
+    """The functions that run programs; `_runtime` provides them.
 
     Attributes:
       cut: runs the thread's pending program, for a reason that `explain()` shows.

@@ -39,7 +39,10 @@ def check_strides(sizes: tuple[int, ...]) -> None:
 
 
 def _is_length(x: Any, place: int) -> bool:
-    """Whether `x` may be a length at this place of a size; PyTorch looks at the first for bools."""
+    """Return whether `x` may be a length at this place of a size.
+
+    PyTorch refuses a bool only at the first place.
+    """
     if isinstance(x, bool):
         return place > 0
     if isinstance(x, Handle):

@@ -58,12 +58,12 @@ def inner_of(op: Op) -> Op | None:
 
 
 def is_seen_by(op: Op, lens: Lens) -> bool:
-    """Whether a view with this lens may be what such an op was applied through."""
+    """Return whether `op` may have been applied through a view with this lens."""
     return spell(lens)[0] == _STRUCTURES.get(op)
 
 
 def arguments_of_lens(op: Op) -> int:
-    """How many of the arguments of an op that `reader` or `writing` made are of its lens."""
+    """Count the arguments that belong to the lens of an op made by `reader` or `writing`."""
     return sum(count + len(names) for _, count, names in _STRUCTURES.get(op, ()))
 
 
@@ -164,7 +164,7 @@ def writing(op: Op, count: int, structure: Structure) -> Op:
 
 
 def _path(structure: Structure, base: Any, flat: Any) -> list[Any]:
-    """What each op of the lens sees, the base first."""
+    """Return the base and what each op of the lens makes of it, in order."""
     arguments = iter(flat)
     path = [base]
     for op, count, names in structure:

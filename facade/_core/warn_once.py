@@ -35,7 +35,7 @@ def _is_ours(frame: Any) -> bool:
 
 
 def set_warn_always(b: bool) -> None:
-    """Let warnings that come once in a process come each time.
+    """Show warnings each time that else come once in a process, or stop it.
 
     >>> import leafax
     >>> leafax.set_warn_always(True)
@@ -50,7 +50,7 @@ def set_warn_always(b: bool) -> None:
 
 
 def is_warn_always_enabled() -> bool:
-    """Whether `set_warn_always(True)` was called."""
+    """Return whether `set_warn_always(True)` was called last."""
     return _always
 
 

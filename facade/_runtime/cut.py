@@ -282,7 +282,7 @@ def _renew(trace: Trace) -> None:
 
 
 def _leave(trace: Trace, live: list[Any]) -> None:
-    """Let the live tensors leave the trace with what they have."""
+    """Take the live tensors out of the trace, with the arrays and history they have."""
     if not trace.done:
         _renew(trace)
     for t in live:
@@ -292,7 +292,7 @@ def _leave(trace: Trace, live: list[Any]) -> None:
 
 
 def _clear(trace: Trace) -> None:
-    """Let go of what a trace that ran holds."""
+    """Drop what a trace that has run holds."""
     trace.refs.clear()
     trace.frames = None
     trace.entered.clear()
@@ -305,7 +305,7 @@ def _clear(trace: Trace) -> None:
 
 
 def _nodes_leave(trace: Trace) -> None:
-    """Let the nodes that the trace's sources lead to no longer hold the trace, which holds them."""
+    """Detach from the trace the nodes that its sources lead to; the trace holds these nodes."""
     roots = [s._node for s in trace.sources.values() if type(s) is Source]
     stack = [n for n in roots if n.trace is trace]
     stack += [e[0] for n in roots if n.trace is None for e in n.next_edges() if e is not None]
@@ -355,7 +355,7 @@ def observe(t: Any, reason: str) -> Any:
 
 
 def _looked_at(t: Any, reason: str) -> np.ndarray | None:
-    """What somebody looks at on the host, if no program and no transfer is needed for that."""
+    """Return the data of `t` on the host, if that needs no program and no transfer; else None."""
     array = t._array
     if type(array) is not np.ndarray and (array is not None or not t._shares):
         return None

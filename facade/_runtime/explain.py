@@ -31,7 +31,7 @@ class Report:
 
     @property
     def compiles(self) -> int:
-        """How many of the runs had to compile."""
+        """Count the runs that had to compile."""
         return sum(run.how == "compiled" for run in self.runs)
 
     def __str__(self) -> str:
@@ -80,7 +80,7 @@ def _repeated(kinds: list[Run], start: int) -> tuple[int, int]:
 
 
 def explain(last: int | None = None, *, clear: bool = False) -> Report:
-    """What ran and why, with the user's line of each cut.
+    """Report the program runs and their reasons, with the user's line of each cut.
 
     Args:
       last: how many runs to report; None for all that are remembered (1000).

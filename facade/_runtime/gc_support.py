@@ -34,14 +34,14 @@ def _around(phase: str, info: dict[str, int]) -> None:
 
 
 def drop_unreached() -> None:
-    """Let go of leaves and nodes that only the pending program holds, for a caller's caller."""
+    """Drop leaves and nodes that only the pending program holds, for a caller's caller."""
     if not (local.trace.weak or _loose or _at_work(3)):
         _let_go(local.trace)
         _hold_again()
 
 
 def _at_work(depth: int) -> bool:
-    """Whether the library is on the stack: the collector may come amid any of its lines."""
+    """Return whether the library is on the stack: the collector may come amid any of its lines."""
     frame: Any = sys._getframe(depth)
     while frame is not None:
         if frame.f_globals.get("__name__", "").partition(".")[0] == "leafax":

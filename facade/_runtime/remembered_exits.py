@@ -1,4 +1,4 @@
-"""How the tensors of a trace leave it, remembered for a loop's next turn.
+"""Exits of tensors from a trace, remembered for a loop's next turn.
 
 A cut asks every tensor of the trace whether it is alive, is to be computed, holds history, and
 gives it its array and the value that it has at rest. Where none shares memory with another, all of
@@ -16,7 +16,7 @@ from .._storage.shared_storage import unshare
 
 
 class Walk:
-    """What is to be done with tensors that hold certain values, none of which shares memory.
+    """The work to do for tensors that hold certain values and share no memory.
 
     Attributes:
       pending: places of those to compute, and the numbers of their values.
@@ -81,7 +81,7 @@ def remember(trace: Trace, live: list[Any]) -> None:
 
 
 def leave(trace: Trace, t: Any) -> None:
-    """Let a live tensor leave the trace with what it has."""
+    """Take a live tensor out of the trace, with the array and history it has."""
     value = t._v
     if value.role <= LEAF and not t._shares and t._array is not None:
         t._v, t._trace = value.resting, None  # most: data, parameters, results without history

@@ -31,7 +31,7 @@ FEW = 4096  # elements of what is at rest as soon as one is looked at
 
 
 class Peeked:
-    """What other threads asked of a trace.
+    """The part of a trace that other threads have asked for.
 
     Attributes:
       steps: its entries so far: the number of the first value, the state, the array of an input.
@@ -138,7 +138,7 @@ def salvage(t: Any) -> Any:
 
 
 def _part(trace: Trace, peeked: Peeked, index: int) -> tuple[list[Any], list[Any], list[int]]:
-    """What it takes to compute a value: entries for `picked`, and the arrays of its inputs.
+    """Return the entries for `picked` and the input arrays that a value is computed from.
 
     Also the numbers of what is computed on the way and is still held, or used after it. Whether
     the thread is a few turns ahead must not matter, for each other program is compiled.
@@ -199,7 +199,7 @@ def evaluate_beside(t: Any, reason: str) -> Any:
 
 
 def settle_early(t: Any, reason: str) -> bool:
-    """Let a value that nothing was computed from yet be at rest, as if a cut had been there.
+    """Put a value at rest that nothing was computed from yet, as if a cut had been there.
 
     Also what it is a view of. A batch that is drawn between forward and backward is looked at
     number by number, and what is gathered by it is no part of the program.
@@ -227,7 +227,7 @@ def settle_early(t: Any, reason: str) -> bool:
 
 
 def _is_last(value: Any) -> bool:
-    """Whether nothing but views was recorded since this value."""
+    """Return whether only views were recorded since this value."""
     state: Any = local.trace.state
     while state is not value.state:
         if isinstance(state.entry, Node) and not getattr(state.entry.call.op, "view", False):
@@ -276,7 +276,7 @@ def _as_read(array: Any, reason: str) -> Any:
 
 
 def _needed(trace: Trace, index: int) -> list[tuple[int, Any, Any]] | None:
-    """What a value follows from: of each entry its first value, itself and its array, if any."""
+    """Return the entries that a value follows from: first value, entry, and array of an input."""
     state: Any = trace.state
     known: Any = trace.glanced or {}
     wanted, found, n_inputs, nodes = {index}, [], len(trace.arrays), 0

@@ -53,7 +53,10 @@ def _write(base: Any, new: Any, storage: Any, order: Any, have: Any, want: Any) 
 
 
 def has_gaps(found: Layout) -> bool:
-    """Whether there is memory between the elements: an example of a `vmap` lies as its batch."""
+    """Return whether there is memory between the elements of a layout.
+
+    An example of a `vmap` lies in memory as its batch does.
+    """
     return reach(found.shape, found.strides) > math.prod(found.shape)
 
 
@@ -72,12 +75,12 @@ _BEYOND = Op(_read, name="beyond", backward="AsStridedBackward0", view=True, wri
 
 
 def reaches_out(t: Any) -> bool:
-    """Whether `t` is such a view."""
+    """Return whether `t` is a view that reaches beyond its base."""
     return any(op is _BEYOND for op, _, _ in t._blens)
 
 
 def lens_from(base: Any, have: Layout, lens: Lens, want: Layout) -> Lens | None:
-    """How to see from a base what `lens` sees of the storage; None where there is no way.
+    """Return a lens from a base to what `lens` sees of the storage, or None if there is none.
 
     Args:
       have, want: how the base, and what is seen, lie in the storage.
@@ -95,7 +98,7 @@ def lens_from(base: Any, have: Layout, lens: Lens, want: Layout) -> Lens | None:
 
 
 def reach(size: Any, stride: Any) -> int:
-    """How many elements of the storage it takes from the first on."""
+    """Count the elements of a storage from the first to the last that a view reads."""
     if 0 in tuple(size):
         return 0
     return int(1 + sum((n - 1) * k for n, k in zip(size, stride, strict=True)))

@@ -59,7 +59,7 @@ def _falls_short(
     window: Any = None, center: bool = True, normalized: bool = False,
     onesided: bool | None = None, length: int | None = None, return_complex: bool = False,
 ) -> bool:  # fmt: skip
-    """Whether the frames end before the signal that `istft` is asked for does."""
+    """Return whether the frames end before the signal that `istft` is asked for."""
     hop = n_fft // 4 if hop_length is None else hop_length
     start = n_fft // 2 if center else 0
     return length is not None and start + length > n_fft + hop * (input.shape[-1] - 1)

@@ -1,4 +1,4 @@
-"""How tensors get into the running trace.
+"""Entry of tensors into the running trace.
 
 A tensor with an array enters as an input when it is first used. One that shares its storage is
 read: through its lens, with the history that it has.
@@ -112,13 +112,13 @@ def see(value: Value, op: Any, args: Any, kwargs: Any, trace: Trace) -> Value:
 
 
 def enter_all(tensors: Iterable[Any], trace: Trace) -> list[Value]:
-    """What `enter` gives for each of several tensors, under one lock."""
+    """Enter several tensors into the trace under one lock, and return their values."""
     with sharing:
         return [t._v if t._v.index >= 0 and t._trace is trace else enter(t, trace) for t in tensors]
 
 
 def _enter_view(t: Any, trace: Trace) -> Value:
-    """What `enter` does for a view of a tensor at rest that no program knows: it is one there."""
+    """Enter a view of a tensor at rest that no program knows, and keep it a view of it there."""
     root, lens = t._viewed
     value = root._v
     if root._trace is not trace or value.index < 0:
@@ -137,7 +137,7 @@ def _enter_view(t: Any, trace: Trace) -> Value:
 
 
 def _taken(t: Any) -> None:
-    """Let the trace that `t` leaves for another thread's know the writes that follow."""
+    """Give another thread's trace, which `t` leaves, a version counter to see later writes."""
     value, trace = t._v if t._stale is None else t._stale, t._trace
     if value.index >= 0:
         if t._vc is None:
@@ -213,7 +213,7 @@ def _regenerate(t: Any, trace: Trace) -> Value:
 
 
 def was_leaf(t: Any) -> bool:
-    """Whether the view `t` had no history when its base got one, and did not ask since.
+    """Return whether a view had no history when its base got one, and has not asked since.
 
     PyTorch takes it for a leaf then; one that was written through has its history at once.
     """

@@ -47,7 +47,7 @@ _READERS: dict[Op, Callable[..., Any]] = {
 
 
 def read_like(op: Op, other: Op) -> None:
-    """Let a view op be read as another one is, which takes the same arguments."""
+    """Read a view op on the host as another op with the same arguments is read."""
     _READERS[op] = _READERS[other]
 
 

@@ -87,12 +87,15 @@ def check_overlap(op: Op, t: Any, args: Any, resized: bool = False) -> None:
 
 
 def by_kernel(refusal: Exception) -> bool:
-    """Whether a kernel refuses a dtype, after PyTorch has looked at memory: its rules do before."""
+    """Return whether an error is a kernel's refusal of a dtype.
+
+    PyTorch looks at memory before its kernels run, but after its rules for arguments.
+    """
     return "not implemented for '" in str(refusal) or "can't be cast" in str(refusal)
 
 
 def _fills(op: Op, args: Any) -> bool:
-    """Whether one number is written where a mask is true, which is `masked_fill_`."""
+    """Return whether a call writes one number where a mask is true, as `masked_fill_` does."""
     if op.name != "index_put" or len(args) < 2 or not _is_mask(args[0]):
         return False
     accumulate = len(args) > 2 and args[2]
@@ -105,14 +108,14 @@ def _is_mask(indices: Any) -> bool:
 
 
 def _same_memory(t: Any, other: Any) -> bool:
-    """Whether copying from `other` would change nothing."""
+    """Return whether copying from `other` to `t` would change nothing."""
     return other is t or (
         isinstance(other, Handle) and other._store is t._store and layout(other) == layout(t)
     )
 
 
 def _in_batches(t: Any) -> bool:
-    """Whether `tril_` writes to the matrices where they lie; if not it makes others, and copies."""
+    """Return whether `tril_` writes to the matrices of `t` in place; else it copies them."""
     found = layout(t)
     if len(found.shape) < 4:
         return True
@@ -150,7 +153,10 @@ def _tensors(args: Any) -> Any:
 
 
 def _partial(a: Any, b: Any, whole: bool = False) -> bool:
-    """Whether two dense tensors on one storage overlap without being the same (or so, `whole`)."""
+    """Return whether two dense tensors on one storage overlap without being the same.
+
+    With `whole`, tensors on the same range also count if their strides differ.
+    """
     if not (_dense(a) and _dense(b)):
         return False
     first, second = _range(a), _range(b)
@@ -167,7 +173,7 @@ def _range(found: Any) -> tuple[int, int]:
 
 
 def _dense(found: Any) -> bool:
-    """Whether each place of a range is held exactly once."""
+    """Return whether each place of a tensor's range holds exactly one element."""
     expected = 1
     for stride, n in sorted(
         (s, n) for s, n in zip(found.strides, found.shape, strict=True) if n != 1

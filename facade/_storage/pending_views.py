@@ -96,7 +96,7 @@ def view_again(source: Any, lens: Any, value: Value, creation: Any, trace: Trace
 
 
 def _lens(op: Op, args: Any, kwargs: Any, state: State) -> Any:
-    """How the results of this step read what they view; () if they are not made here."""
+    """Return the lens by which the results of this step read their base; () if not made here."""
     of = args[0]._v
     plain = not (state.mode.inference or of.inference or state.call.many or op in PICKED)
     if of.strides is not None and op.name in _BY_STRIDES:
@@ -131,5 +131,8 @@ def detached(t: Any) -> Any:
 
 
 def is_unsettled(t: Any) -> bool:
-    """Whether a cut has to know what `t` shares: it is a view, or to be computed and viewed."""
+    """Return whether a cut must first work out the sharing of `t`.
+
+    That is so for a view, and for a tensor that is yet to be computed and has views.
+    """
     return t._viewed is not None or (t._viewers is not None and t._array is None)

@@ -115,7 +115,7 @@ def unshare(t: Any) -> None:
 
 
 def share(source: Any, out: Any, lens: Lens, *, view: bool, read: Lens | None = None) -> Any:
-    """Let `out` share the storage of `source`, seen through `lens`; as its view, or detached.
+    """Make `out` share the storage of `source`, seen through `lens`: its view, or detached.
 
     Args:
       read: a lens that sees the same of the data, where autograd has no part in it.
@@ -141,7 +141,7 @@ def _share(source: Any, out: Any, lens: Lens, view: bool, read: Lens) -> Any:
 
 
 def adopt(source: Any, t: Any) -> None:
-    """Let `t` share the storage of `source`, counting its versions and keeping its history."""
+    """Make `t` share the storage of `source`, count versions with it and keep its own history."""
     with sharing:
         _join(t, storage_of(source))
         t._lens = source._lens
@@ -177,7 +177,7 @@ def share_views(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], outs: lis
 
 
 def _pieces(op: Op, args: Any, kwargs: Any, outs: list[Any]) -> list[Lens | None]:
-    """How to read each of several views by an op that takes their place as a number.
+    """Return the lens of each result of a view op whose results are numbered pieces.
 
     A loop over minibatches (`X.split(10)`, `zip(X, Y)`) is one program so, not one for each.
     """
@@ -193,13 +193,14 @@ def _pieces(op: Op, args: Any, kwargs: Any, outs: list[Any]) -> list[Lens | None
 
 
 def _passed_on(source: Any, creation: str) -> str:
-    """What a view of `source` is said to be made by: inference mode stays."""
+    """Return the creation mark of a view of `source`; inference mode stays."""
     return source._creation if source._creation == "inference" else creation or source._creation
 
 
 def share_strided(source: Any, out: Any, lens: Lens, blens: Lens) -> Any:
-    """Let `out` be a view of `source`, read from the whole storage by `lens`, from the base by
-    `blens`.
+    """Make `out` a view of `source`.
+
+    The lens `lens` reads it from the whole storage, `blens` from the base.
     """
     share(source, of_mode(out, source._v.inference), (), view=True)
     out._lens, out._blens = lens, blens
@@ -238,7 +239,7 @@ def flag_views(base: Any) -> None:
 
 
 def of_mode(out: Any, inference: bool | None = None) -> Any:
-    """Let a new tensor be an inference tensor in inference mode, and only there; returns it.
+    """Make a new tensor an inference tensor in inference mode, and only there; return it.
 
     Args:
       inference: whether it is to be one; None asks for the mode.

@@ -45,7 +45,7 @@ def _contiguous(shape: Any) -> Layout:
 
 
 def must_copy(op: Op, t: Any, args: Any, kwargs: Any) -> bool:
-    """Whether a view op that may copy has to, for `t` is not laid out for a view."""
+    """Return whether a view op that may copy must do so, as no view of `t` is possible."""
     if op.name not in COPYING:
         return False
     return after(op, layout(t), args, kwargs) is None

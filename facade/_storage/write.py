@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def rebind(t: Any, value: Value) -> None:
-    """Let `t` hold `value` of the running trace from now on, as after a write."""
+    """Bind `t` to `value` of the running trace from now on, as after a write."""
     trace = local.trace
     if t._node is not None:
         drop_grad_fn(t)
@@ -71,7 +71,7 @@ REPEATING = frozenset({"expand", "broadcast_to", "as_strided", "unfold"})
 
 
 def repeats(t: Any) -> bool:
-    """Whether elements of `t` may share memory."""
+    """Return whether elements of `t` may share memory."""
     return any(op.name in REPEATING for op, _, _ in t._lens)
 
 

@@ -80,7 +80,7 @@ def set_num_interop_threads(number: int) -> None:
 
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
-    """Whether the same ops on the same numbers must give the same bits each time.
+    """Demand that the same ops on the same numbers give the same bits each time, or stop it.
 
     What XLA compiles for CPUs and TPUs does (on GPUs XLA takes the flag
     `--xla_gpu_deterministic_ops` before it starts), but a program that is met for the first time

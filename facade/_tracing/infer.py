@@ -35,7 +35,7 @@ def user_line() -> tuple[str, int]:
 
 @functools.cache
 def _is_users(name: str) -> bool:
-    """Whether the user wrote this file, as far as one can tell."""
+    """Return whether the user wrote this file, as far as one can tell."""
     return not is_library_file(name) and not name.startswith("<frozen")
 
 

@@ -1,4 +1,4 @@
-"""How tensors get into the running trace, and how its values become tensors.
+"""Inputs of the running trace, and tensors on its values.
 
 A tensor with an array enters as an input when it is first used; one that shares its storage is
 read through its lens; `alias` and `keep_edge` give a value another role in autograd.
@@ -72,13 +72,13 @@ def refuse_lost(t: Any) -> None:
 
 
 def rests(t: Any, trace: Trace) -> bool:
-    """Whether a tensor is in no trace, on an array of its own, and was not in this one either."""
+    """Return whether a tensor is in no trace, never was in this one, and has its own array."""
     at_rest = trace.inside is None and t._trace is None and t._array is not None and not t._shares
     return at_rest and id(t) not in trace.entered
 
 
 def enter_at_rest(t: Any, kind: Value, trace: Trace) -> Value:
-    """What `enter` does for a tensor on an array of its own that is in no trace: for most."""
+    """Enter a tensor that is in no trace and has its own array: the usual case of `enter`."""
     state = trace.state.next.get(kind)
     value: Value = step_to_input(trace, kind) if state is None else state.value
     trace.state = value.state
@@ -88,7 +88,7 @@ def enter_at_rest(t: Any, kind: Value, trace: Trace) -> Value:
 
 
 def put(t: Any, value: Value, trace: Trace) -> None:
-    """Let a tensor at rest be the input of this value, to which the trace's state has come."""
+    """Make a tensor at rest the input for this value, which the trace has just stepped to."""
     held = array = t._array
     if type(array) is _ndarray:
         array = entering(t)

@@ -22,7 +22,7 @@ _TOO_LONG = "the program is long"
 
 
 def over_budget(trace: Trace) -> bool:
-    """Whether the program has grown as far as it may."""
+    """Return whether the program has grown as far as it may."""
     state = trace.state
     if trace.inside is not None:  # it is never cut
         return False

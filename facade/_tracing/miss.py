@@ -30,14 +30,14 @@ _CHANGING: set[Any] = set()  # ops and the lines where a number that they took h
 
 
 def number_part(x: Any) -> Any:
-    """How a Python number stands in a key: 0.0, -0.0 and NaN need their own spelling."""
+    """Return the part of a key for a Python number: 0.0, -0.0 and NaN need their own spelling."""
     if x == 0 or x != x:
         return repr(x)
     return x
 
 
 def key_part(x: Any, trace: Trace, enter: Callable[[Any, Trace], Value] | None = None) -> Any:
-    """How an argument stands in a key.
+    """Return the part of a key for an argument.
 
     Args:
       enter: gives the value of a tensor; None where there are values only.
@@ -156,7 +156,7 @@ def without_numbers(call: Any) -> Any:
 
 
 def numbers_change(nodes: list[State], period: int) -> None:
-    """Let numbers be inputs from now on that differ in successive turns of a loop.
+    """Turn numbers that differ in successive turns of a loop into inputs from now on.
 
     Args:
       nodes: what was recorded, turns of `period` steps at its end.
@@ -169,7 +169,7 @@ def numbers_change(nodes: list[State], period: int) -> None:
 
 
 def _may_change(x: Any) -> bool:
-    """Whether an input may hold it: as an int64, if it is an int."""
+    """Return whether an input may hold this number; an int must fit an int64."""
     return type(x) is float or type(x) is int and fits_int64(x)
 
 

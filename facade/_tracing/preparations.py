@@ -1,4 +1,4 @@
-"""What is prepared for a graph, and runs on its own, op by op.
+"""Preparations for a graph, which run on their own, op by op.
 
 Data that is prepared in another way each time, such as images that are flipped at random: what it
 is prepared for would be compiled anew with it. So where the same line has met new preparations
@@ -28,7 +28,7 @@ _ends: WeakSet[State] = WeakSet()  # preparations that ran on their own: again, 
 
 
 def prepared_anew(trace: Trace, op: Any, args: Any) -> bool:
-    """Whether the program is such a preparation so far, and `op` the first that has a graph."""
+    """Return whether the program so far is a new preparation, and `op` begins the graph."""
     state = trace.state
     if state.nodes < LEAST or state.next or local.uncut or local.vmap is not None:
         return False
@@ -45,12 +45,12 @@ def prepared_anew(trace: Trace, op: Any, args: Any) -> bool:
 
 
 def _draws(state: State) -> int:
-    """How many random ops there are up to here."""
+    """Count the random ops up to here."""
     return sum(getattr(getattr(s.call, "op", None), "random", False) for s in state.path())
 
 
 def has_graph(state: State) -> bool:
-    """Whether autograd records what some step up to here computes; mostly the last one tells."""
+    """Return whether autograd records any step up to here; mostly the last one tells."""
     at: State | None = state
     while at is not None:
         if isinstance(at.entry, Node) and any(v.requires_grad for v in at.values):

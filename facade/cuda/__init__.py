@@ -1,4 +1,4 @@
-"""What PyTorch programs ask of `torch.cuda`, answered by JAX: its GPUs."""
+"""The names of `torch.cuda` that PyTorch programs use, answered by JAX for its GPUs."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ def _gpu(device: Any = None) -> Any:
 
 
 def is_available() -> bool:
-    """Whether JAX has a GPU."""
+    """Return whether JAX has a GPU."""
     return bool(_gpus())
 
 
 def device_count() -> int:
-    """How many GPUs JAX has in this process."""
+    """Count the GPUs that JAX has in this process."""
     return len(_gpus())
 
 
 def is_initialized() -> bool:
-    """Whether there is a GPU; JAX takes all that it finds at once."""
+    """Return whether there is a GPU; JAX takes all that it finds at once."""
     return is_available()
 
 
@@ -63,7 +63,7 @@ def set_device(device: Any) -> None:
 
 
 def get_device_name(device: Any = None) -> str:
-    """What JAX calls the kind of a GPU."""
+    """Return JAX's name for the kind of a GPU."""
     return str(_gpu(device).device_kind)
 
 

@@ -32,7 +32,7 @@ class SequenceKey:
         return f"[{self.idx!r}]"
 
     def get(self, sequence: Any) -> Any:
-        """What is there."""
+        """Return the item of a sequence at this key."""
         return sequence[self.idx]
 
 
@@ -46,7 +46,7 @@ class MappingKey:
         return f"[{self.key!r}]"
 
     def get(self, mapping: Any) -> Any:
-        """What is there."""
+        """Return the item of a mapping at this key."""
         return mapping[self.key]
 
 
@@ -60,7 +60,7 @@ class GetAttrKey:
         return f".{self.name}"
 
     def get(self, obj: Any) -> Any:
-        """What is there."""
+        """Return the attribute of an object at this key."""
         return getattr(obj, self.name)
 
 
@@ -118,14 +118,14 @@ def keystr(kp: Path) -> str:
 
 
 def key_get(obj: Any, kp: Path) -> Any:
-    """What a tree has at a path."""
+    """Return the part of a tree at a path."""
     for key in kp:
         obj = key.get(obj)
     return obj
 
 
 def tree_is_leaf(tree: Any, is_leaf: IsLeaf = None) -> bool:
-    """Whether a tree is a single leaf."""
+    """Return whether a tree is a single leaf."""
     return is_leaf is not None and is_leaf(tree) or _take_apart(tree) is None
 
 
@@ -146,12 +146,12 @@ def tree_map_only_(
 def tree_all_only(
     kinds: Any, pred: Callable[[Any], bool], tree: Any, is_leaf: IsLeaf = None
 ) -> bool:
-    """Whether all leaves of these types are as `pred` asks."""
+    """Return whether `pred` holds for all leaves of the types `kinds`."""
     return all(pred(x) for x in tree_leaves(tree, is_leaf) if isinstance(x, kinds))
 
 
 def tree_any_only(
     kinds: Any, pred: Callable[[Any], bool], tree: Any, is_leaf: IsLeaf = None
 ) -> bool:
-    """Whether any leaf of these types is as `pred` asks."""
+    """Return whether `pred` holds for any leaf of the types `kinds`."""
     return any(pred(x) for x in tree_leaves(tree, is_leaf) if isinstance(x, kinds))

@@ -77,7 +77,7 @@ _LEAF = TreeSpec(None, None, ())
 
 
 class _Node(NamedTuple):
-    """How a type of node is taken apart and put together."""
+    """The functions that take nodes of one type apart and put them together."""
 
     flatten: Callable[[Any], tuple[Iterable[Any], Any]]
     unflatten: Callable[[Iterable[Any], Any], Any]
@@ -231,19 +231,21 @@ def tree_map_only(
 def tree_all(
     pred: Callable[[Any], bool], tree: Any, is_leaf: Callable[[Any], bool] | None = None
 ) -> bool:
-    """Whether all leaves are as `pred` asks."""
+    """Return whether `pred` holds for all leaves."""
     return all(map(pred, tree_leaves(tree, is_leaf)))
 
 
 def tree_any(
     pred: Callable[[Any], bool], tree: Any, is_leaf: Callable[[Any], bool] | None = None
 ) -> bool:
-    """Whether any leaf is as `pred` asks."""
+    """Return whether `pred` holds for any leaf."""
     return any(map(pred, tree_leaves(tree, is_leaf)))
 
 
 def flatten_up_to(spec: TreeSpec, tree: Any) -> list[Any]:
-    """What a tree has where a structure, of which it is an extension, has leaves.
+    """Return the subtrees of a tree at the places of a structure's leaves.
+
+    The tree may go on below these places.
 
     Raises:
       ValueError: it does not begin with this structure.

@@ -23,6 +23,7 @@ from ..autocast.casts import operands
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+
 def composes(*names: str) -> Callable[[F], F]:
     """Register, as a decorator, a function that records what the ops of these names are made of.
 

@@ -246,7 +246,7 @@ def is_storage(obj: Any) -> bool:
 
 
 def check_source(t: Any, source: UntypedStorage) -> None:
-    """Whether `t.set_` can take that memory.
+    """Check that `t.set_` can take this memory.
 
     Raises:
       RuntimeError: for elements of another dtype.

@@ -53,7 +53,10 @@ def _is_plain(t: Any) -> bool:
 
 
 def _is_view(t: Any) -> bool:
-    """Whether `t` is a view of a tensor at rest; one of this program only among older tensors."""
+    """Return whether `t` is a view of a tensor at rest.
+
+    Views that this program made count only among older tensors.
+    """
     if not _is_plain(t) or t._stale is not None or t._duals is not None:
         return False
     source, lens = _seen(t)

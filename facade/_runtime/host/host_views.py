@@ -34,7 +34,7 @@ def register(cls: type) -> None:
 
 
 def is_free() -> bool:
-    """Whether ops may be computed at once, for nothing has to know of them."""
+    """Return whether ops may be computed at once, because no mode has to know of them."""
     mode = local.mode
     if not mode.plain or mode.inference or mode.anomaly or local.vmap is not None:
         return False
@@ -44,7 +44,7 @@ def is_free() -> bool:
 
 
 def is_plain(t: Any) -> bool:
-    """Whether `t` is of no class of the user's, has no tangents, and was not written to since."""
+    """Return whether `t` has no user's class, no tangents, and no write that it has not seen."""
     return type(t) is _tensor_class and t._stale is None and t._duals is None
 
 
@@ -119,7 +119,7 @@ def _share(source: Any, out: Any, lens: Any) -> None:
 
 
 def _view(root: Any, out: Any, lens: Any) -> None:
-    """Let `out` be a view of a tensor at rest that has no storage yet."""
+    """Make `out` a view of a tensor at rest that has no storage yet."""
     viewers = root._viewers
     if viewers is None:
         viewers = root._viewers = []
