@@ -39,7 +39,7 @@ class Linear(NamedTuple):
     """A call of a layer that is linear in its kernel.
 
     Attributes:
-      kind: as in `_lowrank.added`.
+      kind: as in `low_rank.added`.
       shape: of the kernel.
       equation: of an einsum.
     """

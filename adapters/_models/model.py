@@ -2,7 +2,7 @@
 
 A model holds its Flax variables as leafax tensors. Parameters are leaves that require grad;
 everything else that the module carries (statistics, caches, random state) is a buffer. The
-subclasses say how a call becomes one pure function of those leaves; `_call.py` records it.
+subclasses say how a call becomes one pure function of those leaves; `calls.py` records it.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ class Pending(NamedTuple):
     """The results of a run's checks that nobody has looked at yet.
 
     Attributes:
-      found: an array `(2, checks)` as `functional._lower.lower` gives it.
+      found: an array `(2, checks)` as `functional.lowering.lower` gives it.
       sites: where the checks stand, and what they say.
     """
 

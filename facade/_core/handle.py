@@ -37,8 +37,8 @@ class Handle:
     Attributes:
       _v: its `Value`: in the trace, or resting.
       _trace: the trace that `_v` belongs to, None or a finished one when it rests.
-      _array: the JAX array (a NumPy one on its way there, see `_host.py`), None while it is
-        pending (or is a view that must be read anew).
+      _array: the JAX array (a NumPy one on its way there, see `host_transfer.py`), None while
+        it is pending (or is a view that must be read anew).
       _store: the `Storage` shared with views and detached tensors, None while nobody shares.
       _shares: False where nothing is shared, for sure; quicker to ask for than `_store`.
       _lens: how to read this tensor from the storage: `(op, args, kwargs)` steps.
@@ -64,7 +64,8 @@ class Handle:
       _eventful: a gradient that is accumulated into it may meet a hook, a node that somebody holds
         or a dtype to be checked; False if there is none of them, for sure.
       _viewed, _viewers: what a view is of, and who views a tensor, until what they share is asked
-        for: see `_views.py`. Fields of the kind `Shared` are never set to their defaults.
+        for: see `_storage/pending_views.py`. Fields of the kind `Shared` are never set to their
+        defaults.
     """
 
     _array: Any = None

@@ -2,7 +2,7 @@
 
 `apply` is the door for ops on tensors. It forms the step's key, looks it up in the trie, and on
 a hit makes the result's handle; on a miss it infers shapes, makes the state and its values, and
-goes on. `_fast.py` has the same hit path written out for the commonest ops.
+goes on. `_ops/calls/operators_fast.py` has the same hit path written out for the commonest ops.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _share_views: Any = None
 # Gives the result of a view op that is no plain view, or None; `strided_views.py` sets it.
 view_or_copy: Any = None
 
-# Ops that PyTorch makes of several: what records those, or returns None; see `_composed.py`.
+# Ops that PyTorch makes of several: what records those, or returns None; see `_ops/composites/`.
 composed: dict[Op, Callable[[Any, Any], Any]] = {}
 
 

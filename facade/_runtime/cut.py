@@ -2,7 +2,7 @@
 
 `cut` runs all that the thread has pending. The outputs are the tensors that are alive, in
 creation order, and what a later backward will need of the graph. How to do it is remembered
-with the state that was reached (`_recipes.py`), so a loop pays for collecting its live tensors and
+with the state that was reached (`recipes.py`), so a loop pays for collecting its live tensors and
 for the dispatch, nothing else.
 """
 
@@ -121,7 +121,7 @@ def _turn_back(
 
 
 def abandon(trace: Trace, error: BaseException) -> None:
-    """Leave a program that cannot run; `_salvage` computes what can be computed of it."""
+    """Leave a program that cannot run; `salvage` computes what can be computed of it."""
     trace.failure = error
     _renew(trace)
     for t in alive(trace):

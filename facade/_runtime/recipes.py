@@ -23,7 +23,7 @@ class Recipe(NamedTuple):
 
     Attributes:
       places: value number -> position among the outputs.
-      saves: what the graph keeps, see `_keep.Keep`.
+      saves: what the graph keeps, see `ResidualPlan`.
       sizes: of the program, for `explain()`: ops, inputs, outputs that tensors hold.
     """
 

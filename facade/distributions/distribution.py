@@ -19,7 +19,7 @@ __all__ = ["Distribution"]
 class Distribution:
     """Be a probability distribution, or a batch of independent ones.
 
-    Parameters and samples are validated without cutting the program: see `_validation.py`.
+    Parameters and samples are validated without cutting the program: see `_families/validation.py`.
     """
 
     has_rsample: Any = False

@@ -74,7 +74,7 @@ class Recomputed:
 
     Attributes:
       tensor: the tensor, until the call is over.
-      edge: where its gradient goes, as in `_saved_hooks.Packed`.
+      edge: where its gradient goes, as in `saved_tensors_hooks.Packed`.
     """
 
     node: Any = None

@@ -2,7 +2,7 @@
 
 A program met for the first time runs op by op if that is the cheaper way to its values: every
 op that ran alone before dispatches in microseconds, while compiling the program costs more the
-longer it is. Met again, it is compiled whole, a long one when that was worth it (`_choice.py`).
+longer it is. Met again, it is compiled whole, a long one when that was worth it (`policy.py`).
 `Plan.run` says which it did.
 """
 

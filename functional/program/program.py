@@ -2,10 +2,10 @@
 
 A `Program` is a list of entries in recording order. An entry is an `Input` or a `Node`; both
 number the values that they add. Nothing here holds an array or knows how a program is run:
-evaluate, lower, print and check are separate readers (`_lower.py`, `_cache.py`).
+evaluate, lower, print and check are separate readers (`lowering/lower.py`, `execution/plan.py`).
 
 A `Call` is an op with everything but its arrays filled in, so it maps arrays to a tuple of
-arrays. Gradient nodes make calls of their own kind, see `_vjp.py`.
+arrays. Gradient nodes make calls of their own kind, see `lowering/vjp.py`.
 """
 
 from __future__ import annotations

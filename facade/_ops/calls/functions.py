@@ -267,7 +267,7 @@ def by_name(
 def top_level() -> dict[str, Callable[..., Any]]:
     """Return every function that belongs into the `leafax` namespace, by name.
 
-    The factories take more than their op's arguments; they are written in `_creation.py`.
+    The factories take more than their op's arguments: see `_ops/creation/factories.py`.
     """
     return {
         name: by_name(function(op), op, name)

@@ -3,7 +3,7 @@
 `stack([data[i : i + 8] for i in ix])` is in very many scripts. Recorded, each slice is two entries
 of the training step's program, and each number that Python asks for a cut. PyTorch computes all of
 it at once, and where the data lie in the host's memory that is the quickest here as well: a view
-notes what it views (see also `_host_data.py`, `_integers.py`, `_gathered.py`).
+notes what it views (see also `host_arrays.py`, `host_integers.py`, `host_gather.py`).
 """
 
 from __future__ import annotations
