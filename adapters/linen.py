@@ -19,11 +19,12 @@ import leafax
 from leafax.functional.execution.tracebacks import end_at_callers
 from leafax.functional.program.paths import paths
 
+from ._flax import model
 from ._flax.assigned import first_names, refuse_assignment
 from ._flax.linen_call import Apply, Inside, Mode, Path, classes, made_in, needs_rng
 from ._flax.linen_given import check, checked_rules, tie
 from ._flax.linen_part import Part
-from ._models import calls, model
+from ._models import calls
 from ._models.depth import uses
 from ._models.select import Tensors, near, parts_within
 from ._modules.linen_module import FromModule as FromModule

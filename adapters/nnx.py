@@ -18,13 +18,14 @@ from leafax.autograd.graph import RemovableHandle
 from leafax.functional.execution.tracebacks import end_at_callers
 from leafax.functional.program.paths import paths
 
+from ._flax import model
 from ._flax.nnx_attributes import Attributes
 from ._flax.nnx_call import Merge, Shared, View, checked_rules
 from ._flax.nnx_copy import described, restored
 from ._flax.nnx_hooks import with_parts
 from ._flax.nnx_leaves import Bare, Slot, key_data, kinds_of, merged, owners_of, refuse_hijax
 from ._inside.watch import Hook, Watchers
-from ._models import calls, model
+from ._models import calls
 from ._models.by_id import ById
 from ._models.depth import uses
 from ._models.select import Tensors

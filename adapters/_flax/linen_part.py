@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, Self
 from leafax.autograd.graph import RemovableHandle
 
 from .._inside.watch import Watched
-from .._models import calls, model
+from .._models import calls
 from .._models.by_id import ById
 from .._models.select import Tensors
+from . import model
 from .assigned import first_names, refuse_assignment
 from .linen_call import Inside, NotAssigned, Path, within
 

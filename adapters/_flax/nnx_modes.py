@@ -7,8 +7,8 @@ from typing import Any, Self
 
 from flax import nnx
 
-from .._models import model
 from .._models.select import parts_within
+from . import model
 from .nnx_call import Shared, View
 from .nnx_edits import FLAGS
 

@@ -15,8 +15,8 @@ import leafax
 import leafax.nn.functional as F
 from leafax import nn
 
+from .._flax.child import FlaxChild
 from .._models.kernel import Kernel
-from .child import FlaxChild
 
 _FIELD = "_low_rank"  # of an adapted module: factors by the parameter's name
 _BIASES = ("bias", "bias_k", "bias_v")

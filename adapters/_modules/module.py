@@ -7,12 +7,12 @@ from typing import Any, Self
 
 from leafax import nn
 
+from .._flax.child import FlaxChild, FlaxPart
 from .._inside.watch import Watched
 from .._models import stillness
 from .._models.freezing import Freezing
 from .._models.kernel import Kernel
 from .._models.select import Tensors, parts_within
-from .child import FlaxChild, FlaxPart
 from .lora import AdaptersOf, kernel_of
 from .watch import watch
 

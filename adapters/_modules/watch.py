@@ -7,10 +7,10 @@ from typing import Any
 
 from leafax import nn
 
+from .._flax.child import FlaxChild, FlaxPart
 from .._inside.tagging import matching
 from .._inside.watch import Watched, dotted
 from .._models.select import near
-from .child import FlaxChild, FlaxPart
 
 
 def watch(module: nn.Module, what: tuple[Any, ...], grad: bool) -> Watched:

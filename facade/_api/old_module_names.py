@@ -51,7 +51,7 @@ _MOVED = {
     "adapters._by_id": "adapters._models.by_id",
     "adapters._call": "adapters._models.calls",
     "adapters._checkpoint": "adapters._files.checkpoint",
-    "adapters._child": "adapters._modules.child",
+    "adapters._child": "adapters._flax.child",
     "adapters._from_torch": "adapters._files.from_torch",
     "adapters._linen_module": "adapters._modules.linen_module",
     "adapters._module_lora": "adapters._modules.lora",

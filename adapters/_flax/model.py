@@ -17,11 +17,11 @@ import jax.numpy as jnp
 import leafax
 
 from .._inside.looking import Looking
-from .._modules.child import FlaxChild
-from .calls import Borrowed
-from .freezing import Freezing
-from .freezing import differentiable as differentiable
-from .select import Tensors, near
+from .._models.calls import Borrowed
+from .._models.freezing import Freezing
+from .._models.freezing import differentiable as differentiable
+from .._models.select import Tensors, near
+from .child import FlaxChild
 
 
 class Incompatible(NamedTuple):
