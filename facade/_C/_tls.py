@@ -25,7 +25,7 @@ def is_key_in_tls(key: str) -> bool:
 
 
 def get_obj_in_tls(key: str) -> Any:
-    """The object under that name.
+    """Return the object under that name.
 
     Raises:
       RuntimeError: if there is none.

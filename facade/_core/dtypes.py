@@ -80,12 +80,12 @@ _BY_NP = {d.np: d for d in ALL}
 
 
 def python_number(x: numpy.generic) -> Any:
-    """NumPy's number as a Python one; to PyTorch NumPy's bools are floats."""
+    """Turn NumPy's number into a Python one; to PyTorch NumPy's bools are floats."""
     return builtins.float(x) if isinstance(x, numpy.bool_) else x.item()
 
 
 def of(np_dtype: Any) -> dtype:
-    """The `dtype` object of a NumPy or JAX dtype."""
+    """Return the `dtype` object of a NumPy or JAX dtype."""
     return _BY_NP[numpy.dtype(np_dtype)]
 
 
@@ -96,7 +96,7 @@ _PYTHON = {
 
 
 def as_dtype(function: str, given: Any, name: str = "'dtype'") -> dtype:
-    """A dtype argument of `function`: one of ours, or a Python type of numbers.
+    """Read a dtype argument of `function`: one of ours, or a Python type of numbers.
 
     Args:
       name: what messages call the argument.
@@ -126,7 +126,7 @@ def tensor_string(np_dtype: Any) -> str:
 
 
 def _as_int(place: builtins.int, n: Any) -> builtins.int:
-    """One of the sizes that a `Size` is made of."""
+    """Read one of the sizes that a `Size` is made of."""
     value = getattr(n, "_v", None)  # of a tensor
     try:
         if value is None or value.dtype.kind in "iu":
@@ -207,7 +207,7 @@ def _check_index(index: Any) -> None:
 
 
 def _accelerator(index: Any) -> str:
-    """The type that a device is of which only the number is told."""
+    """Return the type of a device that is given by its number alone."""
     _check_index(index)
     found = jax.default_backend()
     if found == "cpu":
@@ -281,7 +281,7 @@ class device:
         return (device, (self.type, self.index))
 
     def __enter__(self) -> device:
-        """New tensors are made on this device until the block's end."""
+        """Make new tensors on this device until the block's end."""
         block = jax.default_device(jax_device(self))
         block.__enter__()
         _blocks.entered.append(block)

@@ -37,7 +37,7 @@ def _record_gradients(grad: bool) -> None:
 
 
 def _bool(name: str, enabled: Any) -> bool:
-    """`enabled`, or the error of the setter of that name that takes it."""
+    """Return `enabled` if it is a bool; else raise the error of the setter `name`."""
     if isinstance(enabled, bool):
         return enabled
     raise TypeError(
@@ -84,7 +84,7 @@ class Scope(ABC):
         return wrapped
 
     def _generator(self, fn: Any) -> Any:
-        """The mode holds while the generator's own code runs, not while it is suspended."""
+        """Hold the mode while the generator's own code runs, not while it is suspended."""
 
         @functools.wraps(fn)
         def wrapped(*args: Any, **kwargs: Any) -> Any:

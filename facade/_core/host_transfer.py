@@ -25,7 +25,7 @@ _ALIGNED = 64
 
 
 def to_device(array: Any) -> Any:
-    """A NumPy array on the default device, copied, with its dtype kept."""
+    """Copy a NumPy array to the default device, with its dtype kept."""
     if is_confined():
         return np.array(array, order="C")
     with jax.enable_x64(True):
@@ -33,7 +33,7 @@ def to_device(array: Any) -> Any:
 
 
 def snapshot(array: np.ndarray) -> np.ndarray:
-    """A copy that nobody else writes to; to be the `_array` of a tensor."""
+    """Copy an array, for a tensor's `_array` that nobody else writes to."""
     if array.nbytes < 4096:
         return np.array(array, order="C")
     out = room(array.shape, array.dtype)
@@ -42,7 +42,7 @@ def snapshot(array: np.ndarray) -> np.ndarray:
 
 
 def room(shape: tuple[int, ...], dtype: Any, largest: int = 4 << 20) -> np.ndarray:
-    """An array to be filled, which nobody else writes to.
+    """Return an array to be filled, which nobody else writes to.
 
     It begins at a multiple of 64 bytes: such an array XLA takes on a CPU without another copy.
 
@@ -84,7 +84,7 @@ class Room:
 
 
 def _free(rooms: deque[Room]) -> Room | None:
-    """The oldest of the rooms, taken out if nobody uses it."""
+    """Take out the oldest of the rooms, if nobody uses it."""
     try:
         room = rooms.popleft()  # so that no other thread takes it
     except IndexError:
@@ -134,7 +134,7 @@ def is_own(array: np.ndarray) -> bool:
 
 
 def placed(t: Any) -> Any:
-    """The array of `t` on the device."""
+    """Return the array of `t` on the device."""
     array = t._array
     if type(array) is np.ndarray:
         on_device = to_device(array)
@@ -168,7 +168,7 @@ def _check_there(array: Any) -> None:
 
 
 def on_host(array: Any) -> np.ndarray:
-    """A JAX array as one of NumPy, on the same memory where it can be.
+    """Return a JAX array as one of NumPy, on the same memory where possible.
 
     It waits for the computation: asked for the memory of what failed, XLA ends the process.
     """
@@ -178,7 +178,7 @@ def on_host(array: Any) -> np.ndarray:
 
 
 def raw(array: Any) -> bytes:
-    """The elements of a JAX array, or of a NumPy one, as they lie in memory.
+    """Return the elements of a JAX or NumPy array as they lie in memory.
 
     The buffer protocol is what a loop that reads its loss at every step pays for: a third of what
     `np.asarray` takes when the step's computation has just swept the caches.
@@ -192,7 +192,7 @@ def raw(array: Any) -> bytes:
 
 
 def entering(t: Any) -> Any:
-    """The NumPy array of `t` for the first program that takes it, later one on the device.
+    """Return the NumPy array of `t` for its first program, and later one on the device.
 
     A snapshot that a program took is marked by being read-only.
     """

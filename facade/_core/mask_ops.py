@@ -18,7 +18,7 @@ def marks(k: Any) -> bool:
 
 @cache
 def at_masks(op: Op) -> Op:
-    """`op`, which reads or writes at indices, with the places that they are as a last argument.
+    """Make a variant of an indexing op that takes the places of the masks as last argument.
 
     What it is given as `indices` is what backward saves.
     """

@@ -74,14 +74,14 @@ UTILS: dict[str, str] = {
 
 
 def layer(name: str) -> str | None:
-    """The hint for a name of `nn`."""
+    """Return the hint for a name of `nn`."""
     return NN.get(name)
 
 
 def missing(
     module: str, hint: Callable[[str], str | None], later: tuple[str, ...] = ()
 ) -> Callable[[str], Any]:
-    """A module's `__getattr__`, which says of some names what to use instead.
+    """Make a module's `__getattr__`, which says of some names what to use instead.
 
     Args:
       module: its name, "leafax.optim".

@@ -39,7 +39,7 @@ def is_sequence(x: Any) -> bool:
 
 
 def read(data: Any, dtype: np.dtype | None) -> np.ndarray:
-    """Numbers in nested sequences as an array.
+    """Read numbers in nested sequences as an array.
 
     Args:
       dtype: None for what the items promote to.

@@ -12,7 +12,7 @@ from .python_data import name_of_type
 
 
 def size_of(args: tuple[Any, ...], name: str) -> tuple[int, ...]:
-    """`zeros(2, 3)` and `zeros((2, 3))` alike, for the function of this name."""
+    """Read the size in `zeros(2, 3)` and `zeros((2, 3))` alike, for the function of this name."""
     if not args:
         raise TypeError(f'{name}() missing 1 required positional arguments: "size"')
     packed = len(args) == 1 and isinstance(args[0], (tuple, list))
@@ -62,7 +62,7 @@ def _no_length(name: str, x: Any, place: int, packed: bool) -> TypeError:
 
 
 def named_size(name: str, size: Any, named: dict[str, Any]) -> Any:
-    """The size, which may come by its name; nothing else may."""
+    """Read a size that may come by its name; no other keyword may."""
     for k in named:
         if k != "size":
             raise TypeError(f"{name}() got an unexpected keyword argument '{k}'")

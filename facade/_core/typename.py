@@ -9,7 +9,7 @@ from .handle import Handle
 
 
 def typename(obj: Any) -> str:
-    """`obj.type()` of a tensor; else the name of an object's type, or of a class or function."""
+    """Return `obj.type()` of a tensor; else the name of a type, class or function."""
     t: Any = obj
     if isinstance(obj, Handle):
         return str(t.type())

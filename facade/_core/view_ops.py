@@ -24,7 +24,7 @@ Structure = tuple[tuple[Op, int, tuple[str, ...]], ...]
 
 
 def spell(lens: Lens) -> tuple[Structure, tuple[Any, ...]]:
-    """A lens as its structure and the flat list of its arguments."""
+    """Split a lens into its structure and the flat list of its arguments."""
     structure, flat = [], []
     for op, args, kwargs in lens:
         structure.append((op, len(args), tuple(kwargs)))
@@ -34,7 +34,7 @@ def spell(lens: Lens) -> tuple[Structure, tuple[Any, ...]]:
 
 @cache
 def reader(structure: Structure) -> Op:
-    """`(base, *flat) -> view`."""
+    """Make the function `(base, *flat) -> view` that reads through a lens."""
 
     def fn(base: Any, *flat: Any) -> Any:
         return _path(structure, base, flat)[-1]
@@ -53,7 +53,7 @@ _INNER: dict[Op, Op] = {}  # what the ops that `writing` made do to what they se
 
 
 def inner_of(op: Op) -> Op | None:
-    """The in-place op that is applied through a view, None for other ops."""
+    """Return the in-place op that is applied through a view; None for other ops."""
     return _INNER.get(op)
 
 
@@ -68,7 +68,7 @@ def arguments_of_lens(op: Op) -> int:
 
 
 def path_of(op: Op, flat: Any) -> Lens | None:
-    """The lens that the last arguments of such an op's call spell, None for other ops."""
+    """Return the lens that the last arguments of a write through a view spell, or None."""
     structure = _STRUCTURES.get(op)
     if structure is None:
         return None
@@ -92,7 +92,7 @@ class Replayed(tuple):  # type: ignore[type-arg]
 
 
 def replayed(lens: Lens) -> Lens:
-    """The steps by which PyTorch makes a view anew from its base.
+    """Return the steps by which PyTorch makes a view anew from its base.
 
     One `as_strided` does it; but a view of other elements than the base's is made again by its
     own op, and what follows it by one `as_strided` each.
@@ -112,7 +112,7 @@ def replayed(lens: Lens) -> Lens:
 
 @cache
 def writer(structure: Structure, counted: bool = True) -> Op:
-    """`(base, new, *flat) -> base` with what the lens sees replaced by `new`.
+    """Make the function `(base, new, *flat) -> base` that writes `new` where a lens reads.
 
     Args:
       counted: it is a new version of the base's storage; else the caller says which it is.
@@ -130,7 +130,7 @@ def writer(structure: Structure, counted: bool = True) -> Op:
 
 @cache
 def writing(op: Op, count: int, structure: Structure) -> Op:
-    """An in-place op with `count` arguments, applied to what a lens sees of a base.
+    """Make an op that applies an in-place op with `count` arguments through a lens.
 
     `(base, *args, *flat, **kwargs) -> base`, one node in the graph: the gradients of the base
     and of the op's other arguments come from it. The key of a random op is the first argument.
@@ -181,7 +181,7 @@ _NOT_PLACES = BY_NAME | {"real", "imag"}  # what they see are no elements of the
 
 
 def _put(structure: Structure, path: list[Any], new: Any, flat: Any) -> Any:
-    """The base with the last of `path` replaced by `new`."""
+    """Return the base with the last of `path` replaced by `new`."""
     end, last = len(flat), len(structure)
     written: Any = None  # which elements of `new` are; None if all
     while last:
@@ -204,7 +204,7 @@ def _put(structure: Structure, path: list[Any], new: Any, flat: Any) -> Any:
 
 
 def _written(steps: Structure, written: Any, whole: Any, new: Any, arguments: Any) -> Any:
-    """Which elements of `whole` are written to by writing `new` through these steps."""
+    """Find which elements of `whole` are written to by writing `new` through these steps."""
     mine = jnp.ones(new.shape, bool) if written is None else written
     if steps[0][0].name not in _NOT_PLACES:
         view = partial(_end_of, steps)
@@ -220,7 +220,7 @@ def _written(steps: Structure, written: Any, whole: Any, new: Any, arguments: An
 
 
 def _windows(structure: Structure, last: int) -> int:
-    """Where the steps up to `last` begin that write together.
+    """Find where the steps up to `last` begin that must write together.
 
     To write a part of overlapping windows is to write its elements alone: whole windows put back
     would bring the old elements of those beside it. Other steps write one by one.
@@ -238,7 +238,7 @@ def _end_of(structure: Structure, base: Any, *flat: Any) -> Any:
 
 
 def _scatter(view: Callable[..., Any]) -> Callable[..., Any]:
-    """The write-back of a view that brings none of its own."""
+    """Write back through a view op that brings no write of its own."""
 
     def write(base: Any, new: Any, *args: Any, written: Any = None, **kwargs: Any) -> Any:
         places = view(jnp.arange(base.size).reshape(base.shape), *args, **kwargs)
@@ -279,7 +279,7 @@ PICKED: dict[Op, int] = {}  # for the ops that `pick` made: which output
 
 @cache
 def pick(op: Op, k: int) -> Op:
-    """One output of a view op that has several, as an op of its own."""
+    """Make an op for one output of a view op that has several."""
 
     def fn(*args: Any, **kwargs: Any) -> Any:
         return op.fn(*args, **kwargs)[k]

@@ -20,7 +20,7 @@ _CONJUGATES = frozenset({"conj", "adjoint", "mH", "H"})
 
 
 def bits(t: Any) -> tuple[bool, bool]:
-    """The conj bit and the neg bit of `t`."""
+    """Return the conj bit and the neg bit of `t`."""
     conj = neg = after_parts = False
     for op, args, _ in t._lens:
         if op.name in _CONJUGATES:
@@ -44,17 +44,17 @@ def is_neg(input: Any) -> bool:
 
 
 def resolve_conj(input: Any) -> Any:
-    """`input`, or a copy of it if it is a conjugate view."""
+    """Return `input`, or a copy of it if it is a conjugate view."""
     return input.clone() if is_conj(input) else input
 
 
 def resolve_neg(input: Any) -> Any:
-    """`input`, or a copy of it if it is a negative view."""
+    """Return `input`, or a copy of it if it is a negative view."""
     return input.clone() if is_neg(input) else input
 
 
 def _neg_view(input: Any) -> Any:
-    """The negative, a view.
+    """Return the negative as a view.
 
     >>> import leafax
     >>> x = leafax.ones(2)

@@ -20,7 +20,7 @@ from .._tracing.leaf_tuples import mark_all_entered
 
 @jax.custom_jvp
 def _with_edge_of(new: Any, old: Any) -> Any:
-    """`new`, with the derivative of `old`: what was written behind autograd's back."""
+    """Give `new` the derivative of `old`: autograd did not see the write between them."""
     return new
 
 
@@ -32,7 +32,7 @@ def _with_edge_of_jvp(primals: Any, tangents: Any) -> Any:
 def function_of(
     outs: Sequence[Any], ins: Sequence[Any]
 ) -> tuple[Callable[..., tuple[Any, ...]], list[Any]]:
-    """The function from `ins` to `outs`, and the arrays that `ins` hold."""
+    """Return the function from `ins` to `outs`, and the arrays that `ins` hold."""
     trace = local.trace
     for t in outs:
         if t._array is not None and t._v.role != LEAF and t._v.index < 0:

@@ -58,7 +58,7 @@ class _Opaque:
             return tuple(jax.tree.leaves(traced(*given)))
 
     def tree_of(self, leaves: Leaves, others: list[Any]) -> Any:
-        """The structure of what comes out, given tensors of these shapes and dtypes."""
+        """Return the structure of the outputs, given tensors of these shapes and dtypes."""
         found = list(self._trees.values())
         if all(tree == found[0] for tree in found):
             return found[0]
@@ -167,7 +167,7 @@ def eval_shape(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 def _found(
     fn: Callable[..., Any], args: Any, kwargs: dict[str, Any]
 ) -> tuple[_Opaque, Leaves, list[Any]]:
-    """The function with the structure of these arguments, their `Leaves` and other tensors."""
+    """Find the function with these arguments' structure, their `Leaves` and other tensors."""
     leaves = None
     if args and type(args[0]) is Leaves:
         leaves, *args = args
@@ -188,7 +188,7 @@ def _found(
 
 
 def _hashed(static: Any, fn: Any) -> Any:
-    """A static value, if it can be part of a key."""
+    """Return a static value that can be part of a key; raise for others."""
     try:
         hash(static)
     except TypeError:
@@ -242,7 +242,7 @@ def _spell(x: Any, parts: list[Any], tensors: list[Any]) -> bool:
 
 
 def _flatten(args: Any, kwargs: Any) -> tuple[list[Any], list[Any], Any]:
-    """The arrays of a call as tensors, all its leaves with a mark for each of these, its tree."""
+    """Return a call's arrays as tensors, its leaves with marks for these, and its tree."""
     flat, treedef = jax.tree.flatten((args, kwargs), is_leaf=_is_leaf)
     tensors: list[Any] = []
     static: list[Any] = []
@@ -274,7 +274,7 @@ def _constant(x: Any) -> Any:
 
 
 def jax_function(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorator: `fn`, written for JAX arrays, becomes a function of tensors.
+    """Decorate `fn`, written for JAX arrays, to be a function of tensors.
 
     >>> import jax, leafax
     >>> @leafax.jax_function

@@ -117,7 +117,7 @@ def _without_grad(op: Op, args: Any, kwargs: Any) -> Any:
 
 
 def results(op: Op, args: Any, kwargs: Any, state: State, trace: Trace) -> Any:
-    """The tensors of a step that `record` took."""
+    """Make the tensors of a step that `record` took."""
     if state.call.many:
         outs = [make(v, trace) for v in state.values]
         if op.view:
@@ -145,7 +145,7 @@ def _tie(state: Any, outs: list[Any]) -> None:
 
 
 def known(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None) -> Any:
-    """The result of a step that was seen before, or None.
+    """Return the result of a step that was seen before, or None.
 
     `record` without its function calls, each of which costs a microsecond or more when a step's
     computation has just swept the caches.
@@ -228,7 +228,7 @@ def _is_stale(x: Any) -> bool:
 
 
 def record(op: Op, args: Any, kwargs: Any, budget: bool = True) -> tuple[State, Trace]:
-    """Step over one op; the door behind `apply`, for those who make the handles themselves.
+    """Step over one op, for callers that make the handles themselves; `apply` builds on it.
 
     Args:
       budget: whether the trace may be cut here for its length. Operands that are values (not

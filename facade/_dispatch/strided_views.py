@@ -51,7 +51,7 @@ def view_or_copy(op: Op, t: Any, args: Any, kwargs: Any) -> Any:
 
 
 def _of_example(t: Any, size: Any, stride: Any, storage_offset: int | None = None) -> Any:
-    """`as_strided` of what differs from example to example of a `vmap`; None of other tensors."""
+    """Take `as_strided` of a tensor that differs among a `vmap`'s examples; None of others."""
     assert local.vmap is not None
     return local.vmap.as_strided(t, size, stride, storage_offset)
 
@@ -73,7 +73,7 @@ def strided(
     t: Any, size: Any, stride: Any, storage_offset: int | None = None,
     node: str = "AsStridedBackward0",
 ) -> Any:  # fmt: skip
-    """`as_strided` of a view, which counts in elements of its storage; None where it is plain.
+    """Take `as_strided` of a view, counting in its storage's elements; None where it is plain.
 
     Args:
       node: what the result's node is called.
@@ -142,7 +142,7 @@ def _beside(t: Any, out: Any, lens: Any) -> Any:
 
 
 def _in_rows(storage: Any, step: Any) -> tuple[Any, ...]:
-    """Views of a storage that let a view of it as another dtype see all its whole elements."""
+    """Return views of a storage by which a view as another dtype sees all whole elements."""
     op, args, _ = step
     have, last = storage.itemsize, storage.shape[-1] if storage.dim() else 0
     if op.name == "view_as_complex":
@@ -167,7 +167,7 @@ def _read_storage(
     input: Any, storage: Any, size: Any, stride: Any, offset: int, shape: Any, strides: Any,
     start: int,
 ) -> Any:  # fmt: skip
-    """`input` put into its storage, which is then read by size and stride."""
+    """Put `input` into its storage and read this by size and stride."""
     own = places(Layout(shape, strides, start))
     whole = storage.reshape(-1).at[own.reshape(-1)].set(input.reshape(-1))
     return _AS_STRIDED(whole, size, stride, offset)
@@ -186,7 +186,7 @@ _aliases: set[Op] = set()
 
 @cache
 def _aliasing(op: Op, node: str) -> Op:
-    """`reshape` of what is not contiguous, where it can be a view."""
+    """Make a variant of `reshape` that gives a view of a tensor that is not contiguous."""
     alias = Op(op.fn, name=op.name, backward=node, view=True, write=op.write, sizes=op.sizes)
     _aliases.add(alias)
     return alias

@@ -34,7 +34,7 @@ class Region:
         return local.trace is self.trace
 
     def steps(self) -> list[State]:
-        """The states after the start, in order."""
+        """Return the states after the start, in order."""
         found: list[State] = []
         state: State | None = local.trace.state
         while state is not None and state is not self.start:
@@ -44,14 +44,14 @@ class Region:
         return found
 
     def key(self, outs: Sequence[Value]) -> Any:
-        """Equal for regions of equal meaning; look it up in the current state's `next`."""
+        """Return a key that is equal for regions of equal meaning, for the state's `next`."""
         return ("region", self.start, tuple(outs))
 
     def function(
         self, outs: Sequence[Any], given: Sequence[Value], varies: Set[int],
         call: Callable[..., tuple[Any, ...]] | None = None,
     ) -> Callable[..., tuple[Any, ...]]:  # fmt: skip
-        """The function `(*given, *free) -> outs`; fills `free`.
+        """Return the function `(*given, *free) -> outs`; fill `free`.
 
         Args:
           outs: tensors that the steps made (or found).
@@ -109,7 +109,7 @@ class Region:
         return fn
 
     def used(self, outs: list[Any], given: list[Value], varies: Set[int]) -> list[bool]:
-        """Which of the given values these tensors depend on."""
+        """Find which of the given values these tensors depend on."""
         wanted = [enter(t, self.trace) for t in outs]
         steps = _needed(self.steps(), wanted, {v.index for v in given}, varies)
         read = [*wanted, *[v for s in steps for v in s.operands]]
@@ -117,7 +117,7 @@ class Region:
         return [v.index in seen for v in given]
 
     def reads(self, wanted: list[Value], given: list[Value], varies: Set[int]) -> list[set[int]]:
-        """For each output of `function` the arguments that its value depends on."""
+        """Find for each output of `function` the arguments that its value depends on."""
         at = {v.index: k for k, v in enumerate((*given, *self.free))}
         names = {v.index for v in given}
         found = []
@@ -131,7 +131,7 @@ class Region:
     def edges(
         self, wanted: list[Value], given: Sequence[Value]
     ) -> tuple[frozenset[int], ...] | None:
-        """For each output of `function` the arguments that autograd can reach from it.
+        """Find for each output of `function` the arguments that autograd reaches from it.
 
         A value can be overwritten and its edge go on: its gradient is zero then. None if part of
         the graph is not that of the steps.
@@ -174,7 +174,7 @@ class Region:
 def _needed(
     steps: list[State], wanted: list[Value], given: Set[int], varies: Set[int]
 ) -> list[State]:
-    """The steps that compute what varies of the wanted values, where the given ones are known."""
+    """Find the steps that compute the varying part of the wanted values from the given ones."""
     maker = {
         v.index: s for s in steps if isinstance(s.entry, Node) for v in s.values
         if v.index in varies

@@ -138,7 +138,7 @@ def abandon(trace: Trace, error: BaseException) -> None:
 def _finish(
     trace: Trace, begun: Begun, outcome: Any, reason: str, where: tuple[str, int] | None
 ) -> None:
-    """Hand out what a program gave; done a second time, it does what is left of that."""
+    """Hand out a program's results; done again, it hands out the rest."""
     live, walk, pending, recipe = begun
     plan = recipe.plan
     if trace in running:
@@ -248,7 +248,7 @@ def _end(
 
 
 def _sorted(live: list[Any], wanted: Set[int]) -> tuple[list[Any], list[Value]] | None:
-    """Of the live tensors those to compute, and the values whose history somebody holds.
+    """Sort the live tensors into those to compute and values whose history is held.
 
     Args:
       wanted: ids of those that are computed also where they share memory with another.
@@ -317,7 +317,7 @@ def _nodes_leave(trace: Trace) -> None:
 
 
 def observe(t: Any, reason: str) -> Any:
-    """The array of `t`, running what it takes; raises the data-dependent errors found so far."""
+    """Return the array of `t`, running its program; raise data-dependent errors found so far."""
     if local.vmap is not None and t._array is None:
         return local.vmap.observe(t, reason)
     if transformation() is not None:

@@ -65,7 +65,7 @@ def _row(run: Run) -> str:
 
 
 def _repeated(kinds: list[Run], start: int) -> tuple[int, int]:
-    """The period of what begins at `start`, and how often that is there in a row.
+    """Return the period of the runs that begin at `start`, and how often it repeats.
 
     A loop runs one program a turn, or a few; fewer than three turns are told run by run.
     """

@@ -74,7 +74,7 @@ def _let_go(trace: Trace) -> None:
 
 
 def _led_to(trace: Trace, start: Value, held: dict[Any, list[Any]]) -> list[Any]:
-    """A list of the node at an edge and of such lists for where it leads, made once each."""
+    """Collect the nodes that an edge leads to, in nested lists that are made once each."""
     if start in held:
         return held[start]
     first = held[start] = []

@@ -59,7 +59,7 @@ def recipe_of(trace: Trace, pending: list[Any], keep: Any, donate: tuple[int, ..
 
 
 def entries_to(state: State) -> tuple[list[Any], dict[State, int]]:
-    """The program's entries from the root to `state`, and each state's place among them."""
+    """Return a program's entries up to `state`, and each state's place among them."""
     entries: list[Any] = []
     index_of: dict[State, int] = {}
     for s in state.path():
@@ -84,7 +84,7 @@ _NOBODY = _references([object()])
 
 
 def donatable(trace: Trace, pending: list[Any]) -> tuple[int, ...]:
-    """Inputs whose buffers nobody can see any more: the outputs may be written there."""
+    """List inputs whose buffers nobody can see any more, for outputs to be written there."""
     want: dict[Any, int] = {}
     for t in {t._v.index: t for t in pending}.values():  # several tensors may be one output
         key = (t._v.shape, t._v.dtype)

@@ -42,7 +42,7 @@ class Walk:
         self.keep: Any = None
 
     def outs_of(self, recipe: Any, live: list[Any]) -> tuple[int, ...]:
-        """For each tensor its place among the outputs that a recipe gives, or -1."""
+        """Return for each tensor its place among a recipe's outputs, or -1."""
         if self.recipe is not recipe:
             outs = [-1] * len(live)
             for i, number in zip(self.pending, self.numbers, strict=True):
@@ -52,12 +52,12 @@ class Walk:
 
 
 def alive(trace: Trace) -> list[Any]:
-    """The tensors in the trace that somebody holds; one that entered twice comes twice."""
+    """List the tensors in the trace that are held; one that entered twice comes twice."""
     return [t for r in trace.refs if (t := r()) is not None and t._trace is trace]
 
 
 def known(trace: Trace, live: list[Any]) -> Walk | None:
-    """The walk of these tensors, if it is remembered and right."""
+    """Return the remembered walk of these tensors, if there is one and it fits."""
     walks = trace.state.walks
     if walks is None or trace.viewed:
         return None

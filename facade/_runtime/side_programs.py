@@ -72,7 +72,7 @@ class Peeked:
 
 
 def compute_elsewhere(t: Any) -> Any:
-    """The array of a tensor that another thread has pending, without touching its trace.
+    """Compute a tensor that another thread has pending, without touching its trace.
 
     The values that it depends on are computed anew from that trace's inputs: they are
     immutable, so the other thread may go on. What of them may be needed again is remembered with
@@ -89,7 +89,7 @@ def compute_elsewhere(t: Any) -> Any:
 
 
 def _computed(trace: Trace, value: Value) -> Any:
-    """The array of a value of a trace, computed anew from the trace's inputs."""
+    """Compute the array of a trace's value anew from the trace's inputs."""
     with sharing:
         peeked = trace.peeked
         if peeked is None:
@@ -113,7 +113,7 @@ def _computed(trace: Trace, value: Value) -> Any:
 
 
 def salvage(t: Any) -> Any:
-    """The array of a tensor whose program failed, if it can be computed without what failed.
+    """Compute a tensor of a failed program, if that needs nothing that failed; return its array.
 
     Else the tensor holds what it held before it was written to.
 
@@ -169,13 +169,13 @@ def _part(trace: Trace, peeked: Peeked, index: int) -> tuple[list[Any], list[Any
 
 
 def compute(t: Any) -> Any:
-    """The array of a tensor, without cutting the program that it is pending in."""
+    """Compute a tensor without cutting the program that it is pending in; return its array."""
     enter(t, local.trace)
     return compute_elsewhere(t)
 
 
 def evaluate_beside(t: Any, reason: str) -> Any:
-    """The array of a tensor that follows from data at rest by a few ops.
+    """Compute a tensor that follows from data at rest by a few ops; return its array.
 
     To look at a token, a label or a length while a graph is recorded cuts nothing: what is looked
     at is computed beside the program, which goes on. It must be the same to the last bit there.
@@ -239,7 +239,7 @@ def _is_last(value: Any) -> bool:
 
 
 def _beside(trace: Trace, index: int, reason: str) -> Any:
-    """The array of a value, computed beside the program; None if that takes more than little."""
+    """Compute a value beside the program; None if that takes more than little."""
     glanced = trace.glanced
     if glanced is None:
         glanced = trace.glanced = {}
@@ -266,7 +266,7 @@ def _beside(trace: Trace, index: int, reason: str) -> Any:
 
 
 def _as_read(array: Any, reason: str) -> Any:
-    """An array that was computed beside the program, for who asks for it."""
+    """Return an array computed beside the program, as its reader needs it."""
     if isinstance(array, np.ndarray):
         if reason not in ON_HOST:
             with jax.enable_x64(True):

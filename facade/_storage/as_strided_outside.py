@@ -28,7 +28,7 @@ _STRIDED = TABLE["as_strided"]
 
 
 def places(found: Layout) -> Any:
-    """Where in the storage each element lies."""
+    """Return where in the storage each element lies."""
     at = np.full(found.shape, found.offset, np.int64)
     for dim, step in enumerate(found.strides):
         along = [1] * len(found.shape)
@@ -38,7 +38,7 @@ def places(found: Layout) -> Any:
 
 
 def _flat(base: Any, storage: Any, order: Any, have: Any) -> Any:
-    """The storage as a vector, the base in its place."""
+    """Return the storage as a vector, with the base in its place."""
     flat = storage.transpose(order).reshape(-1)
     return flat.at[places(Layout(*have)).reshape(-1)].set(base.reshape(-1))
 

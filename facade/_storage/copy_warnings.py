@@ -22,7 +22,7 @@ _BEFORE = (
 
 
 def without_window(name: str, fn: Callable[..., Any]) -> Callable[..., Any]:
-    """`stft` and `istft` warn where no window was given, unless the parser refused the call.
+    """Warn for `stft` and `istft` without window, unless the parser refused the call.
 
     `istft` warns of what it fills with zeros, too.
     """
@@ -66,7 +66,7 @@ def _falls_short(
 
 
 def in_rows(name: str, fn: Callable[..., Any]) -> Callable[..., Any]:
-    """`searchsorted` and `bucketize` warn of what does not lie row by row."""
+    """Warn for `searchsorted` and `bucketize` of data that do not lie row by row."""
     places = _PLACES[name]
 
     @functools.wraps(fn)
@@ -96,7 +96,7 @@ _PLACES = {
 
 
 def one_side_more(name: str, fn: Callable[..., Any]) -> Callable[..., Any]:
-    """Convolutions with `padding="same"` warn where one side needs more of it than the other."""
+    """Warn where `padding="same"` of a convolution needs more on one side."""
     dims = int(name[-2])
 
     @functools.wraps(fn)

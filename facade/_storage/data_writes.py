@@ -68,7 +68,9 @@ def note_data_write(trace: Trace, store: Any, members: list[Any]) -> None:
 
 
 def _to_root(t: Any) -> Lens:
-    """The lens of what `t` is a view of in the trace, as what was detached from a view is.
+    """Return the lens of the tensor that `t` views in the trace.
+
+    A tensor that was detached from a view is such a view.
 
     It has the number of that tensor, and `_read` goes through the views by itself.
     """

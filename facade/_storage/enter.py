@@ -36,7 +36,7 @@ from .autograd_roles import alias, keep_edge, tag
 
 
 def enter(t: Any, trace: Trace) -> Value:
-    """The value of `t` in the running trace; `t` becomes an input if it was not in it yet."""
+    """Return the value of `t` in the running trace; make `t` an input if it is new there."""
     value = t._v
     if t._trace is trace and value.index >= 0:
         return value  # type: ignore[no-any-return]
@@ -107,7 +107,7 @@ def values_of(x: Any, trace: Trace) -> Any:
 
 
 def see(value: Value, op: Any, args: Any, kwargs: Any, trace: Trace) -> Value:
-    """Step to what a view op makes of a value; its other arguments may be tensors."""
+    """Step to the result of a view op on a value; its other arguments may be tensors."""
     return take(trace, op, (value, *values_of(args, trace)), values_of(kwargs, trace)).value
 
 
@@ -149,7 +149,7 @@ def _taken(t: Any) -> None:
 
 
 def _edge_elsewhere(t: Any) -> Any:
-    """Where the gradient of `t` goes if another thread has it pending, as it is now; or None.
+    """Return where the gradient of `t` goes, if another thread has `t` pending; else None.
 
     What this thread records later must not change it.
     """
@@ -162,7 +162,7 @@ def _edge_elsewhere(t: Any) -> Any:
 
 
 def read(t: Any, trace: Trace) -> Value:
-    """The value of a tensor that shares its storage, read through its lens."""
+    """Read a tensor that shares its storage through its lens, and return the value."""
     old, base = t._stale, t._base_
     if old is not None and base is not None and (base._tracked or old.role > LEAF):
         return _regenerate(t, trace)
@@ -188,7 +188,7 @@ def read(t: Any, trace: Trace) -> Value:
 
 
 def _regenerate(t: Any, trace: Trace) -> Value:
-    """The value of a view whose base has a new history, with its own from there."""
+    """Make the value of a view anew, with its own history from its base's new one."""
     mode, old = local.mode, t._stale
     if t._creation:
         if mode.grad:
@@ -236,7 +236,7 @@ def without_grad(fn: Callable[[], Any]) -> Any:
 
 
 def plain_kind(value: Value) -> Value:
-    """The kind of `value` without autograd."""
+    """Return the kind of `value` without autograd."""
     return resting(value.aval, False, NOWHERE, value.inference)
 
 
@@ -245,7 +245,7 @@ def _version(t: Any, trace: Trace, storage: int) -> int:
 
 
 def drop_grad_fn(t: Any) -> None:
-    """`t` gets another history; what the running trace made of it keeps the old one."""
+    """Take `t` off its history; values that the running trace made of `t` keep the old one."""
     sources = local.trace.sources
     for value, source in list(sources.items()):
         if source is t and value.role > LEAF:
@@ -255,7 +255,7 @@ def drop_grad_fn(t: Any) -> None:
 
 
 def move_retain(t: Any, value: Value, trace: Trace) -> None:
-    """A tensor that retains its gradient does so at its new history from now on."""
+    """Move a retained gradient's mark to the tensor's new history."""
     if t._retains and value.role == NODE and value.edge is not None:
         graph.unretain(t)
         graph.retain(t, value.edge, trace)

@@ -52,7 +52,7 @@ def read_like(op: Op, other: Op) -> None:
 
 
 def data_of(t: Any, wait: bool = False) -> np.ndarray | None:
-    """The data of a tensor at rest, on the memory where they are; None if they are not known.
+    """Return the data of a tensor at rest where they lie in memory; None if unknown.
 
     Args:
       wait: for what a program computes still; else that is left to programs that follow.

@@ -31,7 +31,7 @@ def register(cls: type) -> None:
 
 
 def view(op: Op, args: Any, kwargs: Any, state: State, trace: Trace) -> Any:
-    """The result of a view op whose step is known to lead to `state`.
+    """Make the result of a view op whose step is known to lead to `state`.
 
     None where more has to be worked out than what most views need.
     """
@@ -75,12 +75,12 @@ def view(op: Op, args: Any, kwargs: Any, state: State, trace: Trace) -> Any:
 
 
 def view_of(source: Any, lens: Any, state: State, trace: Trace) -> Any:
-    """The view of a tensor that shares nothing yet, through a lens whose last step is `state`."""
+    """Make the view of a tensor that shares nothing yet, by a lens that ends in `state`."""
     return view_again(source, lens, state.value, None if state.mode.grad else "no_grad", trace)
 
 
 def view_again(source: Any, lens: Any, value: Value, creation: Any, trace: Trace) -> Any:
-    """The view of this value of a tensor that shares nothing yet."""
+    """Make a view with this value of a tensor that shares nothing yet."""
     out: Any = object.__new__(_tensor_class)
     out._v = value
     out._trace = trace
@@ -110,7 +110,7 @@ _PLAIN: dict[Value, Value] = {}  # what is at rest -> the same, detached
 
 
 def detached(t: Any) -> Any:
-    """`t.detach()` for a tensor at rest that shares nothing yet; it does not keep `t` alive."""
+    """Detach a tensor at rest that shares nothing yet, without keeping it alive."""
     v = t._v
     plain = _PLAIN.get(v)
     if plain is None:

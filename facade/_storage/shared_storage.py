@@ -60,7 +60,7 @@ class Storage:
 
 
 def storage_of(t: Any) -> Storage:
-    """The tensor's shared storage; made when the first sharer appears."""
+    """Return the tensor's shared storage, which is made when the first sharer appears."""
     if t._store is None:
         with sharing:
             if t._store is None:  # no other thread has made it
@@ -213,7 +213,7 @@ def share_strided(source: Any, out: Any, lens: Lens, blens: Lens) -> Any:
 
 
 def flag(view: Any, requires_grad: bool) -> None:
-    """A view without history requires grad as its base does; its gradient leads nowhere."""
+    """Set `requires_grad` of a view without history to its base's; its gradient leads nowhere."""
     v = view._v
     kind = resting(v.aval, requires_grad, NOWHERE, v.inference, v.strides)
     if v.role or v.requires_grad == requires_grad or not is_differentiable(v.dtype):
@@ -252,7 +252,7 @@ def of_mode(out: Any, inference: bool | None = None) -> Any:
 
 
 def detach(t: Any, own: bool = False) -> Any:
-    """A tensor on the same storage without history; the pair of a later in-place write.
+    """Make a tensor without history on the same storage, so that later writes reach both.
 
     Args:
       own: it counts its versions for itself, as `.data` does.

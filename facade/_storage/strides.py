@@ -19,7 +19,7 @@ _NARROW = TABLE["narrow"].fn
 
 
 def layout(t: Any) -> Layout:
-    """Shape, strides and storage offset of `t`, by following its lens from the storage."""
+    """Return shape, strides and offset of `t`, following its lens from the storage."""
     if t._store is None or not t._lens:
         return laid(t._v)
     found = laid(t._store.cell._v)
@@ -32,7 +32,7 @@ def layout(t: Any) -> Layout:
 
 
 def after(op: Op, base: Layout, args: Any, kwargs: Any) -> Layout | None:
-    """The layout of a view of `base`; None if there cannot be such a view (or none is known)."""
+    """Return the layout of a view of `base`; None if there is no such view, or none is known."""
     rule = VIEW_RULES.get("narrow" if op.fn is _NARROW else op.name)
     if rule is None:
         return None

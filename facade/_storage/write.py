@@ -76,7 +76,9 @@ def repeats(t: Any) -> bool:
 
 
 def write_view(t: Any, whole: Value, own: Value | None = None) -> None:
-    """After a recorded write through a view: `whole` is what its base now holds.
+    """Bring a view and its base up to date after a recorded write through the view.
+
+    `whole` is the base's new value.
 
     Args:
       own: what the view now holds, for one that reaches out of its base.
@@ -160,7 +162,7 @@ def bump(t: Any) -> None:
 
 
 def written_once(out: Any, times: int = 1) -> Any:
-    """`out`, new, whose version says that it was written to once: PyTorch made it in place."""
+    """Mark a new tensor as written to once, as PyTorch made it in place; return it."""
     out._vc = [times]
     if out._v.index >= 0:
         local.trace.versions[out._v.storage] = times
@@ -168,7 +170,7 @@ def written_once(out: Any, times: int = 1) -> Any:
 
 
 def written(out: Any, times: int = 1) -> Any:
-    """`out`, new, as one that PyTorch wrote to so often; inference tensors have no version."""
+    """Mark a new tensor as written to so often; inference tensors have no version."""
     return written_once(out, times) if times and not out._v.inference else out
 
 

@@ -51,6 +51,6 @@ def _states(recorder: Local) -> list[State]:
 
 
 def _leads_to_kept(step: Any, keep: set[State]) -> bool:
-    """Steps are states, or remembered passes that end at one (and their lists of leaves)."""
+    """Return whether a state, or a remembered pass, leads to a state that is kept."""
     target = step if isinstance(step, State) else getattr(step, "state", None)
     return target is None or target in keep

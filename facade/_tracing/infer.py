@@ -23,7 +23,7 @@ WHOLE = 400  # what an opaque node counts for in the budget
 
 
 def user_line() -> tuple[str, int]:
-    """File and line of the innermost frame outside leafax (and jax)."""
+    """Return file and line of the innermost frame outside leafax (and jax)."""
     frame: Any = sys._getframe(1)
     while frame is not None:
         name = frame.f_code.co_filename
@@ -70,7 +70,7 @@ _LOOK_FIRST = frozenset(
 
 
 def _refuse_inference_first(state: State, call: Any, inputs: list[Value]) -> None:
-    """PyTorch saves operands before it looks whether they fit together."""
+    """Raise for inference tensors before shapes are checked: PyTorch saves operands first."""
     op, mode = getattr(call, "op", None), state.mode
     if op is None or op.view or not op.differentiable or not mode.grad or mode.inference:
         return
@@ -87,13 +87,13 @@ _OF_JAX = ("-----", "For simplicity, JAX")  # how JAX's notes on hidden frames b
 
 
 def bare(error: Exception) -> Exception:
-    """The error without JAX's frames and notes, which hide the user's line and PyTorch's words."""
+    """Return the error without JAX's frames and notes; they hide the user's line."""
     error.__dict__.pop("__notes__", None)
     return error.with_traceback(None)
 
 
 def in_users_frames(error: Exception) -> Exception:
-    """The error of a JAX function that `call_jax` was given, with the frames of its own code."""
+    """Return the error of a function given to `call_jax`, with its own code's frames."""
     notes = [n for n in getattr(error, "__notes__", ()) if not n.startswith(_OF_JAX)]
     frames = []
     tb = error.__traceback__

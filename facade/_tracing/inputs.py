@@ -40,7 +40,7 @@ class Source:
 
 
 def make(value: Value, trace: Trace) -> Any:
-    """A new tensor on a value of the running trace."""
+    """Make a new tensor on a value of the running trace."""
     out = object.__new__(_tensor_class)
     out._v = value
     out._trace = trace
@@ -49,7 +49,7 @@ def make(value: Value, trace: Trace) -> Any:
 
 
 def from_array(array: Any, *, requires_grad: bool = False, inference: bool = False) -> Any:
-    """A new resting tensor on a JAX array."""
+    """Make a new resting tensor on a JAX array."""
     if transformation() is not None:
         return new_tensor(array, requires_grad, inference, make, add_input)
     out = object.__new__(_tensor_class)
@@ -109,7 +109,7 @@ def put(t: Any, value: Value, trace: Trace) -> None:
 
 
 def held_by(t: Any) -> Any:
-    """Which array `t` is, or is read from; the trace that it entered keeps that alive.
+    """Return the array that `t` is or reads from; the trace that it entered keeps it alive.
 
     Of what another thread has pending its value in that trace (a later one may come to the same
     value with other data): it is computed once.
@@ -131,7 +131,7 @@ def note_entry(trace: Trace, t: Any, value: Value) -> None:
 
 
 def renew_entry(trace: Trace, t: Any, value: Value) -> None:
-    """If `t` entered the trace, it is `value` there from now on."""
+    """Note `value` as the entry of `t` from now on, if `t` entered the trace."""
     if id(t) in trace.entered:
         note_entry(trace, t, value)
 
@@ -147,7 +147,7 @@ def add_input(trace: Trace, kind: Value, array: Any) -> Value:
 
 
 def step_to_input(trace: Trace, kind: Value) -> Value:
-    """The value of an `Input` of this kind, which was not met here before."""
+    """Step to an `Input` of this kind that was not met here before; return its value."""
     state = trace.state
     after = State(state, Input(kind.aval), state.mode)
     value = Value(

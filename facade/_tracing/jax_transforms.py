@@ -36,7 +36,7 @@ _WIDE = ("float64", "complex128")
 
 
 def _trace_here(self: Any) -> Trace:
-    """The trace that this thread records in: that of what JAX is tracing now, or its own."""
+    """Return the trace that this thread records in: of JAX's tracing now, or its own."""
     now, own = transformation(), self.__dict__
     if now is None:
         trace: Trace | None = own["trace"]
@@ -91,7 +91,7 @@ def begin() -> Trace:
 
 
 def home(t: Any) -> Trace | None:
-    """The trace that a tensor, or what it is read from, is pending in; None if it is at rest."""
+    """Return the trace in which a tensor, or what it reads from, is pending; None at rest."""
     if t._trace is not None and not t._trace.done:
         return t._trace  # type: ignore[no-any-return]
     if t._viewed is not None and t._viewed[1] is not None:
@@ -101,7 +101,7 @@ def home(t: Any) -> Trace | None:
 
 
 def inside_of(t: Any) -> Any:
-    """The JAX trace that a tensor's value belongs to, None if to no transformation."""
+    """Return the JAX trace that a tensor's value belongs to; None outside transformations."""
     trace = home(t)
     return None if trace is None else trace.inside
 
@@ -116,7 +116,7 @@ def is_foreign(t: Any, trace: Trace) -> bool:
 
 
 def new_tensor(array: Any, requires_grad: bool, inference: bool, make: Any, add: Any) -> Any:
-    """A tensor that is created inside a transformation: an input of the trace in there."""
+    """Make a tensor inside a transformation: an input of the trace in there."""
     trace = begin()
     if isinstance(array, np.ndarray):
         with outside(), jax.enable_x64(True):
@@ -131,7 +131,7 @@ def new_tensor(array: Any, requires_grad: bool, inference: bool, make: Any, add:
 
 
 def enter_foreign(t: Any, trace: Trace, add: Any) -> Value:
-    """The value of a tensor from elsewhere in a transformation's trace, as a constant there.
+    """Enter a tensor from elsewhere into a transformation's trace as a constant.
 
     Raises:
       RuntimeError: the tensor belongs to a transformation that is over, or is no argument of the
@@ -154,7 +154,7 @@ def enter_foreign(t: Any, trace: Trace, add: Any) -> Value:
 
 
 def value_of(t: Any, reason: str) -> Any:
-    """The array or tracer of a tensor, asked for while JAX is tracing.
+    """Return the array or tracer of a tensor while JAX is tracing.
 
     Raises:
       RuntimeError: a number is asked for that depends on a tracer, or the tensor belongs to a
@@ -199,7 +199,7 @@ def refuse_write(t: Any) -> None:
 
 
 def _sharing(t: Any) -> list[Any]:
-    """A tensor, and those that hold the memory that it lies in."""
+    """Return a tensor together with the tensors that hold the memory it lies in."""
     found = [t]
     if t._viewed is not None and t._viewed[1] is not None:
         found += _sharing(t._viewed[0])
@@ -241,7 +241,7 @@ def refuse_draw() -> None:
 
 
 def run_inside(program: Program, inputs: list[Any]) -> tuple[Any, ...] | None:
-    """The outputs of a program with tracers among its inputs; None if there are none.
+    """Run a program with tracers among its inputs; None if there are none.
 
     It is traced in the user's own JAX configuration, as everything else in there is, but for ops
     that ask for 64-bit integers.

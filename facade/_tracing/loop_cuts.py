@@ -38,7 +38,7 @@ def over_budget(trace: Trace) -> bool:
 
 @contextmanager
 def uncut() -> Iterator[None]:
-    """Within the block the program is not cut for its length; it is before, if need be."""
+    """Keep the program of the block uncut, however long; cut before the block, if need be."""
     if not local.uncut and over_budget(local.trace):
         cut_for_budget(local.trace)
     before, local.uncut = local.uncut, True
@@ -79,7 +79,7 @@ def cut_for_budget(trace: Trace) -> None:
 
 
 def _period(signs: list[Any]) -> int:
-    """The shortest period of the list's end, if it repeats there at least twice; else 0.
+    """Find the shortest period of the list's end, if it repeats at least twice; else 0.
 
     The failure function of Knuth, Morris and Pratt on the reversed list.
     """

@@ -67,7 +67,7 @@ class StaticArray(TypeError):
 
 
 def with_ints(x: Any) -> Any:
-    """Arguments in which arrays that are one integer, as NumPy computes sizes, are ints."""
+    """Turn arrays that hold one integer, as NumPy computes sizes, into ints."""
     if isinstance(x, np.ndarray) and not x.ndim and x.dtype.kind in "iu":
         return int(x)
     if type(x) is tuple or type(x) is list:
@@ -80,7 +80,7 @@ def with_ints(x: Any) -> Any:
 
 
 def miss(trace: Trace, key: Any, op: Op, args: Any, kwargs: Any, written: Any = None) -> State:
-    """The state of a step on values that was not seen at this place.
+    """Build the state of a step on values that was not seen at this place.
 
     Args:
       written: the arguments with the tensors that the caller gave, for the words of errors.
@@ -131,7 +131,7 @@ def _template(a: Any, inputs: list[Value]) -> Any:
 
 
 def _numbers(op: Op, args: Any, kwargs: Any) -> tuple[Any, ...]:
-    """Which arguments are Python numbers that may become runtime inputs."""
+    """List the arguments that are Python numbers and may become runtime inputs."""
     if not op.numbers:
         return ()
     found: list[Any] = []
@@ -143,7 +143,7 @@ def _numbers(op: Op, args: Any, kwargs: Any) -> tuple[Any, ...]:
 
 
 def without_numbers(call: Any) -> Any:
-    """A call with the kinds of its numbers in their place: alike in all turns of a loop."""
+    """Reduce a call to a form that is alike in all turns of a loop."""
     if isinstance(call, VjpCall):
         parts = call.n, call.wanted, call.given, call.missing
         return ("vjp", without_numbers(call.call), *parts)
@@ -174,7 +174,7 @@ def _may_change(x: Any) -> bool:
 
 
 def _place(op: Op, args: Any, kwargs: Any, numbers: Any, trace: Trace) -> Any:
-    """The key with the numbers' values left out."""
+    """Return the key with the numbers' values left out."""
     parts: list[Any] = []
     for i, a in enumerate(args):
         parts.append(type(a) if i in numbers else key_part(a, trace))
@@ -184,7 +184,7 @@ def _place(op: Op, args: Any, kwargs: Any, numbers: Any, trace: Trace) -> Any:
 
 
 def _with_inputs(trace: Trace, op: Op, args: Any, kwargs: Any, numbers: Any) -> State:
-    """The step with its numbers as runtime inputs: they changed from one time to the next."""
+    """Step with the numbers as runtime inputs: they changed from one time to the next."""
     if op.need is not None:
         op.need(*args, **kwargs)
     given = args, kwargs
@@ -203,7 +203,7 @@ def _with_inputs(trace: Trace, op: Op, args: Any, kwargs: Any, numbers: Any) -> 
 
 
 def _key_of(op: Op, args: Any, kwargs: Any, trace: Trace) -> Any:
-    """The key of a step whose numbers are inputs."""
+    """Return the key of a step whose numbers are inputs."""
     parts: list[Any] = [op, "numbers"]
     parts += [a if isinstance(a, Value) else key_part(a, trace) for a in args]
     parts += [(k, a if isinstance(a, Value) else key_part(a, trace)) for k, a in kwargs.items()]
@@ -211,7 +211,7 @@ def _key_of(op: Op, args: Any, kwargs: Any, trace: Trace) -> Any:
 
 
 def _known(trace: Trace, op: Op, args: Any, kwargs: Any, numbers: Any) -> State | None:
-    """`_with_inputs` where the step was made before, with arguments of the same kinds."""
+    """Repeat `_with_inputs` from memory, if the step was made with arguments of these kinds."""
     after, taken, named = trace.state, list(args), dict(kwargs)
     given = []
     for place in numbers:

@@ -40,7 +40,7 @@ AmbiguousView.__name__ = "RuntimeError"
 
 
 def ambiguous(t: Any, what: str) -> str:
-    """PyTorch's words for a view that may not be written to (or whose base may not)."""
+    """Return PyTorch's words for a view that may not be written to (or whose base may not)."""
     old = t._stale if t._stale is not None else t._v
     node = _maker(t, old)
     why = t._creation
@@ -53,7 +53,7 @@ def ambiguous(t: Any, what: str) -> str:
 
 
 def unseen(inference: bool) -> str:
-    """PyTorch's words for a view from without grad mode, whose base was written to."""
+    """Return PyTorch's words for a view made without grad mode, whose base was written to."""
     why = "inference" if inference else "no_grad"
     begin = _begin("A view", "its base or another view of its base has been", why)
     return f"{begin} {_scoped(why)}"
@@ -70,7 +70,7 @@ def _scoped(why: str) -> str:
 
 
 def multiple(name: str, out: int, why: str = "multi") -> str:
-    """PyTorch's words for one of several views (or a Function's), whose base was written to."""
+    """Return PyTorch's words for one of several views whose base was written to."""
     what = "its base or another view of its base has been modified inplace."
     return f"Output {out} of {name} is a view and {what} {_ADVICE[why]}"
 

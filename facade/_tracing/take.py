@@ -15,7 +15,7 @@ _NONE: Mapping[str, Any] = MappingProxyType({})
 
 
 def take(trace: Trace, op: Op, args: tuple[Any, ...], kwargs: Mapping[str, Any] = _NONE) -> State:
-    """Step over an op on values of the trace and static arguments; the program is not cut."""
+    """Step over an op on trace values and static arguments, without cutting the program."""
     parts: list[Any] = [op]
     for a in args:
         parts.append(a if type(a) is Value else key_part(a, trace))

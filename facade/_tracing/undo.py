@@ -37,7 +37,7 @@ class Write(NamedTuple):
     store: Any
 
     def place(self, places: dict[int, int]) -> int | None:
-        """Which input of the trace it was; None if it was none.
+        """Return the place of the noted array among the trace's inputs; None if it was none.
 
         Args:
           places: of the values that are inputs, by their numbers.
@@ -158,7 +158,7 @@ def values_before(trace: Trace, t: Any) -> list[tuple[Value, Any]]:
 
 
 def written_over(trace: Trace) -> dict[int, int]:
-    """Numbers of values that write over an input, and which input that is.
+    """Map numbers of values that write over an input to the input's place.
 
     Values are those of tensors that are alive and were at rest when the program began.
     """
@@ -188,5 +188,5 @@ def written_over(trace: Trace) -> dict[int, int]:
 
 
 def _inputs(trace: Trace) -> list[Value]:
-    """The values of the trace's inputs so far, in order."""
+    """Return the values of the trace's inputs so far, in order."""
     return [s.value for s in trace.state.path() if type(s.entry) is Input]

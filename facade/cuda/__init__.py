@@ -25,7 +25,7 @@ manual_seed_all = manual_seed
 
 
 def _gpu(device: Any = None) -> Any:
-    """JAX's device for a number, a name or a `torch.device`; by default the first."""
+    """Find JAX's device for a number, a name or a `torch.device`; by default the first."""
     where = (
         device_class("cuda", device) if isinstance(device, int) else device_class(device or "cuda")
     )
@@ -48,11 +48,11 @@ def is_initialized() -> bool:
 
 
 def init() -> None:
-    """JAX starts by itself."""
+    """Do nothing: JAX starts by itself."""
 
 
 def current_device() -> int:
-    """The number of the GPU that new tensors are made on."""
+    """Return the number of the GPU that new tensors are made on."""
     default = jax.config.jax_default_device  # type: ignore[attr-defined]
     return _gpus().index(default) if default in _gpus() else _gpus().index(_gpu())
 
@@ -68,7 +68,7 @@ def get_device_name(device: Any = None) -> str:
 
 
 def get_device_capability(device: Any = None) -> tuple[int, int]:
-    """The compute capability of a GPU, major and minor."""
+    """Return the compute capability of a GPU, major and minor."""
     major, minor = str(_gpu(device).compute_capability).split(".")
     return int(major), int(minor)
 
@@ -79,11 +79,11 @@ def synchronize(device: Any = None) -> None:
 
 
 def empty_cache() -> None:
-    """Nothing to do: freed memory stays with XLA, whose arrays all take from it."""
+    """Do nothing: freed memory stays with XLA, whose arrays all take from it."""
 
 
 def is_bf16_supported(including_emulation: bool = True) -> bool:
-    """XLA computes in bfloat16 on every GPU."""
+    """Return whether there is a GPU: XLA computes in bfloat16 on every one."""
     return is_available()
 
 
@@ -94,15 +94,15 @@ def _statistic(name: str, device: Any) -> int:
 
 
 def memory_allocated(device: Any = None) -> int:
-    """Bytes that arrays take on a GPU now."""
+    """Count the bytes that arrays take on a GPU now."""
     return _statistic("bytes_in_use", device)
 
 
 def max_memory_allocated(device: Any = None) -> int:
-    """Bytes that arrays took at most since the process started."""
+    """Count the bytes that arrays took at most since the process started."""
     return _statistic("peak_bytes_in_use", device)
 
 
 def memory_reserved(device: Any = None) -> int:
-    """Bytes that XLA took from the GPU."""
+    """Count the bytes that XLA took from the GPU."""
     return _statistic("pool_bytes", device)

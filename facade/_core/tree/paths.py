@@ -70,12 +70,12 @@ Path = tuple[Any, ...]
 def tree_flatten_with_path(
     tree: Any, is_leaf: IsLeaf = None
 ) -> tuple[list[tuple[Path, Any]], TreeSpec]:
-    """`(path, leaf)` of all leaves, and the tree's structure."""
+    """Return the `(path, leaf)` of all leaves, and the tree's structure."""
     return tree_leaves_with_path(tree, is_leaf), tree_flatten(tree, is_leaf)[1]
 
 
 def tree_leaves_with_path(tree: Any, is_leaf: IsLeaf = None) -> list[tuple[Path, Any]]:
-    """`(path, leaf)` of all leaves."""
+    """Return the `(path, leaf)` of all leaves."""
     return list(_walk((), tree, is_leaf))
 
 
@@ -102,7 +102,7 @@ def _walk(path: Path, x: Any, is_leaf: IsLeaf) -> Iterator[tuple[Path, Any]]:
 def tree_map_with_path(
     func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: IsLeaf = None
 ) -> Any:
-    """`tree_map` of a function that is given each leaf's path first."""
+    """Map a function over a tree; it gets each leaf's path first."""
     found, spec = tree_flatten_with_path(tree, is_leaf)
     columns = [
         [p for p, _ in found],
@@ -113,7 +113,7 @@ def tree_map_with_path(
 
 
 def keystr(kp: Path) -> str:
-    """A path as Python would write it: `['a'][0]`."""
+    """Write a path as Python would: `['a'][0]`."""
     return "".join(map(str, kp))
 
 
@@ -130,7 +130,7 @@ def tree_is_leaf(tree: Any, is_leaf: IsLeaf = None) -> bool:
 
 
 def tree_iter(tree: Any, is_leaf: IsLeaf = None) -> Iterator[Any]:
-    """The leaves, one after the other."""
+    """Yield the leaves, one after the other."""
     for _, x in _walk((), tree, is_leaf):
         yield x
 

@@ -50,7 +50,7 @@ class TreeSpec:
         return self.type is None
 
     def unflatten(self, leaves: Iterable[Any]) -> Any:
-        """The tree with this structure and these leaves."""
+        """Build the tree with this structure and these leaves."""
         return tree_unflatten(leaves, self)
 
     def __eq__(self, other: object) -> bool:
@@ -85,7 +85,7 @@ class _Node(NamedTuple):
 
 
 def _fields() -> None:
-    """Stands for all named tuples, whose own type is their context."""
+    """Stand for all named tuples, whose own type is their context."""
 
 
 _fields.__name__ = "namedtuple"
@@ -127,7 +127,7 @@ def _is_named(x: Any) -> bool:
 
 
 def _take_apart(x: Any) -> tuple[Any, Iterable[Any], Any] | None:
-    """Type, children and context of a node; None for a leaf."""
+    """Return type, children and context of a node; None for a leaf."""
     kind: Any = type(x)
     if kind not in _NODES:
         if not _is_named(x):
@@ -157,7 +157,7 @@ def _by_jax(x: Any) -> tuple[Any, Iterable[Any], Any] | None:
 def tree_flatten(
     tree: Any, is_leaf: Callable[[Any], bool] | None = None
 ) -> tuple[list[Any], TreeSpec]:
-    """The leaves of a tree, and its structure."""
+    """Return the leaves of a tree, and its structure."""
     leaves: list[Any] = []
     return leaves, _walk(tree, leaves, is_leaf)
 
@@ -172,7 +172,7 @@ def _walk(x: Any, leaves: list[Any], is_leaf: Callable[[Any], bool] | None) -> T
 
 
 def tree_unflatten(leaves: Iterable[Any], treespec: TreeSpec) -> Any:
-    """The tree of a structure and leaves."""
+    """Build the tree of a structure and leaves."""
     if not isinstance(treespec, TreeSpec):
         raise TypeError(
             "Expected `treespec` to be an instance of PyTreeSpec but got item of type "
@@ -194,19 +194,19 @@ def _build(leaves: Iterator[Any], spec: TreeSpec) -> Any:
 
 
 def tree_leaves(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> list[Any]:
-    """The leaves of a tree."""
+    """Return the leaves of a tree."""
     return tree_flatten(tree, is_leaf)[0]
 
 
 def tree_structure(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> TreeSpec:
-    """The structure of a tree."""
+    """Return the structure of a tree."""
     return tree_flatten(tree, is_leaf)[1]
 
 
 def tree_map(
     func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: Callable[[Any], bool] | None = None
 ) -> Any:
-    """The tree of what `func` returns for each leaf, and for what others have at its place."""
+    """Build a tree of what `func` returns for each leaf and the others' parts at its place."""
     leaves, spec = tree_flatten(tree, is_leaf)
     columns = [leaves, *[flatten_up_to(spec, r) for r in rests]]
     return tree_unflatten([func(*xs) for xs in zip(*columns, strict=True)], spec)
@@ -224,7 +224,7 @@ def tree_map_only(
     kinds: Any, func: Callable[[Any], Any], tree: Any,
     is_leaf: Callable[[Any], bool] | None = None,
 ) -> Any:  # fmt: skip
-    """`tree_map` for leaves of these types; the others stay."""
+    """Map a function over the leaves of these types; the others stay."""
     return tree_map(lambda x: func(x) if isinstance(x, kinds) else x, tree, is_leaf=is_leaf)
 
 

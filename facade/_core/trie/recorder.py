@@ -59,13 +59,13 @@ class Mode:
 
     @classmethod
     def intercept(cls, field: str, interceptor: Interceptor) -> None:
-        """Install what records ops in modes where `field` is on, before there are such modes."""
+        """Install a recorder of ops for modes with `field` on, before there are such modes."""
         assert field in cls._interceptors
         cls._interceptors[field] = interceptor
 
     @classmethod
     def observe(cls, field: str, observer: Callable[[State], None]) -> None:
-        """Install what is told of new states in modes where `field` is on."""
+        """Install an observer of new states for modes with `field` on."""
         cls._observers[field] = observer
 
     @classmethod
@@ -74,7 +74,7 @@ class Mode:
         hooks: bool | None = None, dual: tuple[int, ...] | None = None,
         anomaly: bool | None = None, counted: bool | None = None,
     ) -> Mode:  # fmt: skip
-        """The mode with these fields; None leaves what is not grad, inference or autocast."""
+        """Return the mode with these fields; None beyond `autocast` keeps the thread's setting."""
         hooks = local.mode.hooks if hooks is None else hooks
         dual = local.mode.dual if dual is None else dual
         anomaly = local.mode.anomaly if anomaly is None else anomaly

@@ -64,7 +64,7 @@ class State:
         self.call: Any = getattr(entry, "call", None)
 
     def path(self) -> list[State]:
-        """The states from the root to here."""
+        """Return the states from the root to here."""
         states: list[State] = []
         state: State | None = self
         while state is not None:

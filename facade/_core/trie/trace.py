@@ -13,7 +13,7 @@ _serial = itertools.count()
 
 
 def between_traces() -> int:
-    """A number after the `serial` of all traces so far, and before that of those to come."""
+    """Return a number above the `serial` of all traces so far and below that of later ones."""
     return next(_serial)
 
 
@@ -83,7 +83,7 @@ class Trace:
         self.inside: Any = None
 
     def node(self, state: State) -> Any:
-        """The graph node of a state, if there is one."""
+        """Return the graph node of a state, if there is one."""
         node = self.grad_fns.get(state)
         return node() if self.weak and node is not None else node
 
@@ -92,7 +92,7 @@ class Trace:
         self.grad_fns[state] = ref(node) if self.weak else node
 
     def let_go_of_nodes(self) -> None:
-        """Nodes now live as long as somebody else holds them."""
+        """Hold the graph's nodes only weakly: they live while somebody else holds them."""
         if not self.weak:
             self.weak = True
             self.grad_fns = {s: ref(n) for s, n in self.grad_fns.items()}

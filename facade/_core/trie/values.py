@@ -86,7 +86,7 @@ def resting(
     aval: Aval, requires_grad: bool = False, role: int = NOWHERE, inference: bool = False,
     strides: tuple[int, ...] | None = None,
 ) -> Value:  # fmt: skip
-    """The value of tensors that hold an array and are not in a trace: one object a kind."""
+    """Return the value of tensors that rest on an array: one object a kind."""
     role = EXTERNAL if role == NODE else role
     key = (aval, requires_grad, role, inference, strides)
     value = _RESTING.get(key)

@@ -22,7 +22,7 @@ from ..cut import observe
 
 
 def apart(tensors: Sequence[Any]) -> Sequence[Any]:
-    """The same tensors, each an input of its own where it is at rest and needs no gradient."""
+    """Give each tensor at rest that needs no gradient an input of its own."""
     mode, trace = local.mode, local.trace
     if mode.dual or mode.hooks or mode.counted or local.vmap is not None:
         return tensors
@@ -64,14 +64,14 @@ def _is_view(t: Any) -> bool:
 
 
 def _seen(t: Any) -> tuple[Any, Any]:
-    """The tensor that `t` is read from, and how."""
+    """Return the tensor that `t` is read from, and the lens."""
     if t._viewed is None:
         return (None, None) if t._store is None else (t._store.cell, t._lens)
     return t._viewed  # type: ignore[no-any-return]
 
 
 def _of_view(t: Any) -> Any:
-    """The array of a view, which keeps it for the next time."""
+    """Return the array of a view, and keep it for the next time."""
     if t._array is not None:
         return placed(t)
     source, lens = _seen(t)
@@ -93,5 +93,5 @@ def _is_input(t: Any, trace: Trace) -> bool:
 
 
 def _again(t: Any) -> Any:
-    """Another tensor on the array of `t`."""
+    """Make another tensor on the array of `t`."""
     return from_array(placed(t))

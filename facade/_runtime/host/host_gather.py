@@ -20,7 +20,7 @@ _JOINED: dict[str, Any] = {"stack": np.stack, "cat": np.concatenate}
 
 
 def joined(name: str, tensors: Sequence[Any], dim: int) -> Any:
-    """Tensors at rest stacked or joined, as a tensor at rest; None where that is for a program."""
+    """Stack or join tensors at rest, as a tensor at rest; None where a program must do it."""
     join = _JOINED.get(name)
     if join is None or not tensors or type(dim) is not int or not is_free():
         return None

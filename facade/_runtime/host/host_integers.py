@@ -36,7 +36,7 @@ _BOOLS: dict[Op, Callable[[int, int], bool]] = {
 
 
 def computed(op: Op, t: Any, other: Any) -> Any:
-    """The result of an operator on an `INTEGER` tensor and another or a Python int, at rest.
+    """Compute an operator on an `INTEGER` tensor and another or a Python int, at rest.
 
     None where it is to be recorded.
     """
@@ -60,7 +60,7 @@ def computed(op: Op, t: Any, other: Any) -> Any:
 
 
 def integer(t: Any) -> int | None:
-    """The number that an `INTEGER` tensor is, if NumPy holds it or it is read from data at rest."""
+    """Return the number of an `INTEGER` tensor, if NumPy or data at rest hold it."""
     array = t._array
     if type(array) is not np.ndarray:
         if array is not None or t._stale is not None:
@@ -72,7 +72,7 @@ def integer(t: Any) -> int | None:
 
 
 def cast(t: Any, dtype: np.dtype[Any]) -> Any:
-    """Integers that NumPy holds, as those of another dtype; None where it is to be recorded."""
+    """Cast integers that NumPy holds to another dtype; None where it is to be recorded."""
     array, value = t._array, t._v
     if type(array) is not np.ndarray or t._shares or value.inference:
         return None

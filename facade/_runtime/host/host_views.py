@@ -49,7 +49,7 @@ def is_plain(t: Any) -> bool:
 
 
 def view_at_rest(op: Op, source: Any, args: tuple[Any, ...], length: int | None) -> Any:
-    """A view of a tensor at rest, which enters a program where one uses it; None for others.
+    """Make a view of a tensor at rest, which enters a program where used; None for others.
 
     Args:
       length: of the first dim in the view; None if it has that dim no more.
@@ -83,7 +83,7 @@ def view_at_rest(op: Op, source: Any, args: tuple[Any, ...], length: int | None)
 
 
 def items(t: Any, wait: bool = False) -> list[Any] | None:
-    """The elements of a vector of integers at rest, as views that know their numbers.
+    """Return the elements of an integer vector at rest as views that know their numbers.
 
     Args:
       wait: for what a program computes still.
@@ -136,7 +136,7 @@ def _view(root: Any, out: Any, lens: Any) -> None:
 
 
 def _of_storage(source: Any, lens: Any, length: int | None) -> Any:
-    """A view of a tensor that shares its storage already."""
+    """Make a view of a tensor that shares its storage already."""
     if source._store.cell._array is None or source._v.index >= 0:
         return None
     out = _made(source._v, length)

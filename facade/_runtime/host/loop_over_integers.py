@@ -15,7 +15,7 @@ MOST = 4096  # elements that one looks at so: each takes as long as a short prog
 
 
 def items_of(t: Any) -> list[Any] | None:
-    """The elements of a vector of integers; None where they are to be recorded."""
+    """Return the elements of a vector of integers; None where they are to be recorded."""
     value = t._v
     if value.dtype.kind not in "iu" or len(value.shape) != 1 or value.numel > MOST:
         return None
