@@ -15,7 +15,7 @@ from .trie import Mode, local
 
 
 class within:
-    """Record in a mode for a block; restores what was before."""
+    """Record in a mode for a block; restore the former mode after it."""
 
     __slots__ = ("_before", "_wanted")
 
@@ -46,10 +46,10 @@ def _bool(name: str, enabled: Any) -> bool:
 
 
 class Scope(ABC):
-    """A mode for a block, a function or a generator function; restores what was before."""
+    """A mode for a block, a function or a generator function; the former mode comes back."""
 
     def clone(self) -> Scope:
-        """Another scope of the same mode."""
+        """Return another scope of the same mode."""
         return self._copy()
 
     def _copy(self) -> Scope:
@@ -236,7 +236,7 @@ class set_multithreading_enabled:
         local.multithreading = self.prev
 
     def clone(self) -> set_multithreading_enabled:
-        """Another one with the same mode."""
+        """Return another scope with the same mode."""
         return type(self)(self.mode)
 
 

@@ -27,7 +27,7 @@ class _Info:
 
 
 class finfo(_Info):
-    """Limits of a floating point dtype; of a complex one those of its parts.
+    """Limits of a floating point dtype; for a complex dtype, of its real and imaginary parts.
 
     Args:
       type: the dtype, the default one if left out.

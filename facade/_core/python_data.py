@@ -88,7 +88,7 @@ def name_of_type(x: Any) -> str:
 
 
 def name_of_class(cls: type) -> str:
-    """Return what PyTorch's messages call a class: those of C have their module's name, too."""
+    """Return a class's name in PyTorch's messages; classes of C have their module's name, too."""
     if cls in _OF_TORCH:
         return f"torch.{cls.__name__}"
     if cls.__flags__ & _HEAP_TYPE or cls.__module__ == "builtins":
@@ -135,7 +135,7 @@ def _dtype_of(kind: type) -> np.dtype:
 
 
 def _store(x: Any, sizes: tuple[int, ...], dim: int, flat: list[Any]) -> None:
-    """Put the items of `x` into `flat`, refusing what is not of these sizes."""
+    """Put the items of `x` into `flat`; raise where a length differs from `sizes`."""
     if dim == len(sizes):
         flat.append(x)
         return

@@ -25,7 +25,7 @@ _right: dict[Any, Call] = {}  # and what knows of other lengths that they are ri
 
 
 def check(op: Op, args: Any, kwargs: Any) -> None:
-    """Raise what an op raises for such arguments."""
+    """Raise the error that an op raises for these arguments, if any."""
     said = _facts((args, kwargs))
     try:
         if (op, said) in _right:
@@ -63,7 +63,7 @@ def _template(a: Any, avals: list[Aval]) -> Any:
 
 
 def _facts(a: Any) -> Any:
-    """Return what a check of arguments depends on."""
+    """Return the facts about arguments that their check depends on."""
     if isinstance(a, Handle):
         return (Handle, tuple(a.shape), a._v.dtype)
     if isinstance(a, (tuple, list)):

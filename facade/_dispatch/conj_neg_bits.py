@@ -82,7 +82,7 @@ def view_as_real(input: Any) -> Any:
 
 
 def held(x: Any) -> np.ndarray:
-    """Return what a tensor holds, whatever its bits; runs the program."""
+    """Return the array that a tensor holds, whatever its bits; run the program."""
     return np.asarray(resolve_neg(resolve_conj(x.detach())).numpy())
 
 

@@ -212,7 +212,7 @@ _PLAIN = frozenset({bool, int, float, str, type(None)})
 
 
 def _spell(x: Any, parts: list[Any], tensors: list[Any]) -> bool:
-    """Append what a key holds of a tree of tensors, plain values and Python's containers.
+    """Append the key parts of a tree of tensors, plain values and Python's containers.
 
     Several times as quick as to flatten it. False: there is something else in it.
 

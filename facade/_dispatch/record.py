@@ -52,7 +52,7 @@ composed: dict[Op, Callable[[Any, Any], Any]] = {}
 
 
 def register(cls: type, share_views: Callable[..., None]) -> None:
-    """Tell the recorder which class its results are, and what ties views to what they view."""
+    """Tell the recorder the class of its results, and the function that ties views to bases."""
     global _tensor_class, _share_views
     _tensor_class, _share_views = cls, share_views
     _register(cls)

@@ -25,7 +25,7 @@ from .tangents import get_tangent
 
 
 def view_or_copy(op: Op, t: Any, args: Any, kwargs: Any) -> Any:
-    """Return what `op` gives where that is no plain view: a copy, or a view with its own node."""
+    """Return the copy, or the view with its own node, where `op` gives no plain view."""
     if op.name == "as_strided":
         example = _of_example(t, *args, **kwargs) if local.vmap is not None else None
         if example is not None or not (t._lens or t._v.strides is not None):

@@ -114,7 +114,7 @@ def _order(cell: Any) -> tuple[int, ...]:
 
 
 def grow(store: Any, count: int) -> None:
-    """Give a storage room for `count` elements; all who share it see what they saw."""
+    """Give a storage room for `count` elements, without changing the data of its tensors."""
     cell, trace = store.cell, local.trace
     old = enter(cell, trace)
     found = laid(old)

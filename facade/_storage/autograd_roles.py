@@ -55,7 +55,7 @@ def apart(trace: Trace, value: Value, kind: Value) -> Value:
 
 
 def spread(trace: Trace, value: Value, strides: tuple[int, ...] | None) -> Value:
-    """Step to `value` with these strides; the tensor that holds it is the only one that does."""
+    """Step to `value` with these strides; only one tensor may hold it."""
     new = _same_number(trace, ("laid", value, strides), value, value, value.storage, value.version)
     new.strides, new.edge = strides, value.edge
     new.resting = resting(new.aval, new.requires_grad, new.role, new.inference, strides)
@@ -68,7 +68,7 @@ def _same_number(
     trace: Trace, key: Any, value: Value, kind: Value, storage: int, version: int,
     edge: bool = False, inference: bool | None = None,
 ) -> Value:  # fmt: skip
-    """The step of this key: to a value with the number of `value`, else like `kind`.
+    """Step by this key to a value with the number of `value`, else like `kind`.
 
     Args:
       edge: it goes where `kind` goes, too.

@@ -18,7 +18,7 @@ _last_move = [-1]  # after which traces that was for the last time, see `between
 
 
 class DataWrite(NamedTuple):
-    """One such write.
+    """A write to a tensor's data that its version counter did not see.
 
     Attributes:
       depth: where in the trace it happened.
@@ -37,7 +37,7 @@ class DataWrite(NamedTuple):
     flagged: bool = False
 
     def changes(self, value: Value, index: int) -> bool:
-        """Tell whether what was saved as `value`, operand `index` or result, is another now."""
+        """Tell whether a saved `value`, operand `index` or result, has other data now."""
         if value.storage not in self.lenses:
             return False
         held = self.held
@@ -119,7 +119,7 @@ def note_new_data(t: Any) -> None:
 
 
 def note_own_memory(t: Any) -> None:
-    """Note that `t` has memory to itself from now on, which such a write went to."""
+    """Note that `t` has memory to itself from now on, which an uncounted write went to."""
     _remember(_written, t)
 
 

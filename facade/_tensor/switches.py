@@ -32,7 +32,7 @@ def _cores() -> int:
 
 
 def get_num_threads() -> int:
-    """Threads that compute on a CPU: XLA takes one for each core that the process may use."""
+    """Return the number of threads on a CPU: XLA takes one for each core it may use."""
     return _threads[0] if _threads else _cores()
 
 
@@ -43,7 +43,7 @@ def _check_number(number: int) -> None:
 
 
 def set_num_threads(number: int) -> None:
-    """Accepted for the sake of PyTorch programs, with a warning: XLA decides at its start.
+    """Accept a number for the sake of PyTorch programs, with a warning: XLA decides at its start.
 
     Raises:
       RuntimeError: not a positive integer.
@@ -69,7 +69,7 @@ get_num_interop_threads = get_num_threads
 
 
 def set_num_interop_threads(number: int) -> None:
-    """As `set_num_threads`: accepted, without an effect."""
+    """Accept a number without an effect, as `set_num_threads` does."""
     if not isinstance(number, int) or isinstance(number, bool):
         raise RuntimeError(
             f"set_num_interop_threads expects an int, but got {type(number).__name__}"
@@ -119,7 +119,10 @@ _DEBUG_MODES = {"default": 0, "warn": 1, "error": 2}
 
 
 def set_deterministic_debug_mode(debug_mode: int | str) -> None:
-    """`use_deterministic_algorithms` by number or name: 0 "default", 1 "warn", 2 "error"."""
+    """Call `use_deterministic_algorithms` by number or name.
+
+    The modes are 0 "default", 1 "warn" and 2 "error".
+    """
     if not isinstance(debug_mode, (int, str)):
         raise TypeError(f"debug_mode must be str or int, but got {type(debug_mode)}")
     if isinstance(debug_mode, str):
@@ -137,7 +140,7 @@ def set_deterministic_debug_mode(debug_mode: int | str) -> None:
 
 
 def get_deterministic_debug_mode() -> int:
-    """0, 1 or 2, see `set_deterministic_debug_mode`."""
+    """Return 0, 1 or 2, as `set_deterministic_debug_mode` numbers them."""
     return 0 if not deterministic[0] else 1 if deterministic[1] else 2
 
 

@@ -123,7 +123,7 @@ def held_by(t: Any) -> Any:
 
 
 def note_entry(trace: Trace, t: Any, value: Value) -> None:
-    """Remember that `t` entered the trace as `value`: if another thread takes it, it does so once.
+    """Remember that `t` entered the trace as `value`, so that another thread enters it once.
 
     Not if it holds something else by then: the other thread wrote to it.
     """

@@ -118,8 +118,10 @@ def _new(trace: Trace, key: Any, op: Op, args: Any, kwargs: Any) -> State:
 
 
 def _template(a: Any, inputs: list[Value]) -> Any:
-    """`a` with its values replaced by slots, which `inputs` gets, and NumPy's numbers by
-    Python's, which are all that ops know."""
+    """Replace the values in `a` by slots, and append these values to `inputs`.
+
+    NumPy's numbers become Python's, as ops know no others.
+    """
     if isinstance(a, Value):
         inputs.append(a)
         return Slot(len(inputs) - 1)

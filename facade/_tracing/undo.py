@@ -76,7 +76,7 @@ class Draw(NamedTuple):
 
 
 def note_write(trace: Trace, t: Any, me: Any) -> None:
-    """Note what a tensor holds that is about to be written to.
+    """Note what a tensor holds before it is written to.
 
     Args:
       me: a weak reference to it.

@@ -74,7 +74,7 @@ def get_device_capability(device: Any = None) -> tuple[int, int]:
 
 
 def synchronize(device: Any = None) -> None:
-    """Run what is pending and wait for it."""
+    """Run the pending program and wait for its results."""
     _synchronize()
 
 

@@ -25,7 +25,7 @@ _warned = False
 
 
 def _bytes(given: Any, device: Any) -> Any:
-    """New memory: of so many bytes, or with these."""
+    """Make new memory: of so many bytes, or with these bytes."""
     if isinstance(given, int):
         return empty(given, dtype=uint8, device=device)
     if not is_sequence(given):
@@ -72,7 +72,7 @@ class UntypedStorage:
     __len__ = size = nbytes
 
     def element_size(self) -> int:
-        """1: a byte."""
+        """Return 1: a byte."""
         return 1
 
     @property
@@ -127,11 +127,11 @@ class UntypedStorage:
         return True
 
     def is_pinned(self, device: Any = None) -> bool:
-        """Never: XLA copies to its devices by itself."""
+        """Return False: XLA copies to its devices by itself."""
         return False
 
     def is_shared(self) -> bool:
-        """Never: other processes have memory of their own."""
+        """Return False: other processes have memory of their own."""
         return False
 
     def __getitem__(self, index: Any) -> Any:
@@ -157,7 +157,7 @@ class UntypedStorage:
         return iter(self.tolist())
 
     def tolist(self) -> list[int]:
-        """Its bytes; runs the program."""
+        """Return the bytes; run the program."""
         return self.whole(uint8).tolist()  # type: ignore[no-any-return]
 
     def __repr__(self) -> str:
@@ -188,7 +188,7 @@ class TypedStorage(UntypedStorage):
         return UntypedStorage(self._tensor)
 
     def tolist(self) -> list[Any]:
-        """Its elements; runs the program."""
+        """Return the elements; run the program."""
         return self.whole(self.dtype).tolist()  # type: ignore[no-any-return]
 
     def _elements(self) -> Any:
