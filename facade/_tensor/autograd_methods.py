@@ -44,7 +44,7 @@ class AutogradMixin(GradMixin):
 
     @property
     def _tracked(self) -> bool:
-        """`requires_grad` as the trace has it, where an example of a `vmap` has its batch's."""
+        """Return `requires_grad` in the trace; an example of a `vmap` has that of its batch."""
         old, base = self._stale, self._base_
         if old is not None and base is not None:
             return bool(old.role or base._tracked)
@@ -128,12 +128,12 @@ class AutogradMixin(GradMixin):
 
     @property
     def is_leaf(self) -> bool:
-        """True for tensors that no recorded op made, or that need no gradient."""
+        """Return True for tensors that no recorded op made, or that need no gradient."""
         return self._leaf or _begins(self)
 
     @property
     def _leaf(self) -> bool:
-        """`is_leaf` as the trace has it, where an example of a `vmap` is one of its batch."""
+        """Return `is_leaf` in the trace; an example of a `vmap` is one of its batch."""
         if self._stale is not None:
             edges.renew_history(self)
         return bool(self._v.role <= LEAF)
@@ -242,7 +242,7 @@ def _hidden(t: Any) -> bool:
 
 
 def _with_role(trace: Any, value: Any, kind: Any) -> Any:
-    """Like `alias`, and also where neither has a role."""
+    """Step to `value` with the role of `kind`, as `alias` does, or with no role if it has none."""
     if kind.role == NOWHERE:
         return without_role(trace, value)
     return alias(trace, value, kind)

@@ -30,7 +30,7 @@ class DataMixin(Handle):
 
     @property
     def data(self) -> Any:
-        """This tensor's data without history or shared version counter."""
+        """Return this tensor's data without history or shared version counter."""
         refuse_in_vmap("data", self)
         return detach(self, own=True)
 
@@ -147,5 +147,5 @@ def _is_same_memory(t: Any, other: Any) -> bool:
 
 
 def without_role(trace: Any, value: Any) -> Any:
-    """`value` where autograd has no part in it."""
+    """Step to `value` without a part in autograd."""
     return alias(trace, value, resting(value.aval, False, NOWHERE, value.inference))

@@ -51,7 +51,7 @@ def _to_sparse(name: str) -> Callable[..., Any]:
 
 
 def sparse_dim(self: Any) -> int:
-    """0: no dim is sparse."""
+    """Return 0: no dim is sparse."""
     return 0
 
 
@@ -61,7 +61,7 @@ def dense_dim(self: Any) -> int:
 
 
 def to_dense(self: Any, dtype: Any = None, *, masked_grad: bool | None = None) -> Any:
-    """This tensor, cast if `dtype` is another."""
+    """Return this tensor, cast if `dtype` is another."""
     return self if dtype is None else self.to(dtype)
 
 

@@ -41,7 +41,7 @@ class DeviceMixin(Handle):
 
     @property
     def name(self) -> None:
-        """None: PyTorch has it from the days when variables had names."""
+        """Return None: PyTorch has this attribute from the days when variables had names."""
         return None
 
     @property
@@ -72,7 +72,7 @@ class DeviceMixin(Handle):
         return self.to("cuda" if device is None else device, memory_format=memory_format)
 
     def pin_memory(self, device: Any = None) -> Any:
-        """This tensor: XLA copies to its devices without pinned memory."""
+        """Return this tensor: XLA copies to its devices without pinned memory."""
         return self
 
     def is_pinned(self, device: Any = None) -> bool:
@@ -80,7 +80,7 @@ class DeviceMixin(Handle):
         return False
 
     def share_memory_(self) -> Any:
-        """This tensor: threads share it as it is, other processes get copies."""
+        """Return this tensor: threads share it as it is, other processes get copies."""
         return self
 
     def is_shared(self) -> bool:

@@ -62,7 +62,7 @@ class GradMixin(HooksMixin):
 
     @property
     def retains_grad(self) -> bool:
-        """True for a non-leaf whose `.grad` will be filled."""
+        """Return True for a non-leaf whose `.grad` will be filled."""
         return self._retains
 
     def retain_grad(self) -> None:

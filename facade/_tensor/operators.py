@@ -112,7 +112,7 @@ def _cast(name: str, dtype_name: str) -> Callable[..., Any]:
 
 
 def _divided_by(self: Any, other: Any) -> Any:
-    """`3 / x`, which PyTorch computes as `x.reciprocal() * 3`."""
+    """Compute `3 / x` as PyTorch does: `x.reciprocal() * 3`."""
     other = operators_fast.operand(other, type(self))
     if other is NotImplemented:
         return other
@@ -128,7 +128,7 @@ def _reflected(op: Any, cls: type) -> Callable[..., Any]:
 
 
 def _refused(x: Any) -> Exception | None:
-    """Why nothing may be written to `x`, which PyTorch asks before it looks at the operands."""
+    """Return the error for a write to `x`, which PyTorch checks before the operands; else None."""
     try:
         if not frozen(x):
             check_inplace(x)

@@ -192,7 +192,7 @@ def _edges(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 def _is_floating(dtype: np.dtype[Any]) -> bool:
-    """True for numpy's floats and for those of ml_dtypes, whose `kind` says nothing."""
+    """Return True for NumPy's floats and those of ml_dtypes, whose `kind` says nothing."""
     return dtype.name.startswith(("float", "bfloat"))
 
 
@@ -243,7 +243,10 @@ def _nested(
     show: Callable[[Any], str],
     width: int,
 ) -> str:
-    """Brackets and line breaks; `width` is that of one element with its comma and space."""
+    """Write an array with brackets and line breaks.
+
+    `width` is that of one element with its comma and space.
+    """
     if array.ndim == 0:
         return show(array.item())
     if array.ndim == 1:

@@ -93,7 +93,7 @@ def map_(self: Any, other: Any, callable: Callable[[Any, Any], Any]) -> Any:
 
 
 def map2_(self: Any, x: Any, y: Any, callable: Callable[[Any, Any, Any], Any]) -> Any:
-    """`map_` with two other tensors."""
+    """Apply `map_` with two other tensors."""
     return _write(self, callable, _values(self, "map2_", (("x", 1, x), ("y", 2, y))))
 
 

@@ -94,7 +94,7 @@ class FactsMixin(Handle):
         return bool(self.storage_offset() == tensor.storage_offset())
 
     def contiguous(self, memory_format: Any = None) -> Any:
-        """This tensor, or a copy in the memory format, row by row by default.
+        """Return this tensor, or a copy in the memory format, row by row by default.
 
         Raises:
           RuntimeError: for `channels_last`, which takes tensors of 4 dims.
@@ -111,12 +111,12 @@ class FactsMixin(Handle):
         return apply(TABLE["contiguous"], self)
 
     def stride(self, dim: int | None = None) -> Any:
-        """Elements between neighbours, for each dimension or one."""
+        """Return the number of elements between neighbours, for each dimension or one."""
         strides = stride(self)
         return strides if dim is None else strides[_dim(dim, self.dim(), "stride")]
 
     def storage_offset(self) -> int:
-        """Elements of the storage before this tensor's first."""
+        """Count the elements of the storage before this tensor's first."""
         return offset(self)
 
     def data_ptr(self) -> int:

@@ -80,7 +80,7 @@ class Tensor(FactsMixin, DeviceMixin, AutogradMixin):
         return np.frombuffer(raw(observe(self, "item()")), self._v.dtype).item()
 
     def tolist(self) -> Any:
-        """Nested lists of Python numbers; runs the program."""
+        """Return nested lists of Python numbers; run the program."""
         return self._value("tolist()").tolist()
 
     def numpy(self, *, force: bool = False) -> np.ndarray:

@@ -96,7 +96,7 @@ def operands(op: Op, args: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _eligible(t: Any) -> bool:
-    """Doubles, integers and complex numbers are left alone."""
+    """Return whether autocast casts this tensor; doubles, integers and complex numbers stay."""
     return isinstance(t, Handle) and t._v.aval.dtype in _HALVES_AND_FLOAT
 
 
@@ -113,7 +113,7 @@ def _flat(value: Any) -> list[Any]:
 
 
 def _cast(value: Any, to: dtype, lower: bool) -> Any:
-    """Nested arguments with their tensors cast."""
+    """Cast the tensors in nested arguments."""
     if isinstance(value, (tuple, list)):
         made = [_cast(v, to, lower) for v in value]
         return tuple(made) if isinstance(value, tuple) else made

@@ -16,7 +16,7 @@ Function = Callable[..., Any]
 
 
 def _cast(value: Any, to: dtype) -> Any:
-    """Floating point tensors in nested containers, cast; doubles stay."""
+    """Cast floating point tensors in nested containers; doubles stay."""
     if isinstance(value, Handle):
         t: Any = value
         return t.to(to) if t.is_floating_point() and t.dtype is not float64 else t

@@ -29,7 +29,7 @@ def _float32(lower: dtype, args: Any, kwargs: Any, tensors: list[Any]) -> dtype 
 
 
 def _widest(lower: dtype, args: Any, kwargs: Any, tensors: list[Any]) -> dtype | None:
-    """float32 if any operand is, the lower dtype if all are."""
+    """Return float32 if any operand has it, the lower dtype if all have that."""
     dtypes = {of(t._v.aval.dtype) for t in tensors}
     if float32 in dtypes:
         return float32

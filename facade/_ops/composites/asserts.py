@@ -13,7 +13,7 @@ from ..._core.handle import Handle
 
 
 def _assert(condition: Any, message: str) -> None:
-    """Python's `assert` as a function; of a tensor it observes the value."""
+    """Assert as Python's `assert` does; a tensor's value is observed."""
     assert condition, message
 
 
@@ -75,17 +75,17 @@ def _check_tensor_all(cond: Any, message: Callable[[], Any] | None = None) -> No
 
 
 def sym_not(a: Any) -> Any:
-    """`not a`."""
+    """Return `not a`."""
     return not a
 
 
 def sym_int(a: Any) -> int:
-    """`a` as an int, rounded towards zero."""
+    """Turn `a` into an int, rounded towards zero."""
     return int(a)
 
 
 def sym_float(a: Any) -> float:
-    """`a` as a float."""
+    """Turn `a` into a float."""
     return float(a)
 
 
@@ -104,7 +104,7 @@ def _joined(found: Any, a: Any, b: Any) -> Any:
 
 
 def sym_ite(b: bool, t: Any, f: Any) -> Any:
-    """`t if b else f`, of a bool and two things of one type."""
+    """Return `t if b else f`, for a bool and two values of one type."""
     if not (isinstance(b, bool) and type(t) is type(f)):
         raise AssertionError(f"expected a bool and two of one type, got {b}, {t} and {f}")
     return t if b else f

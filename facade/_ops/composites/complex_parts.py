@@ -156,7 +156,7 @@ def outer(input: Any, vec2: Any, *, out: Any = None) -> Any:
 
 
 def rtruediv(self: Any, other: Any) -> Any:
-    """`other / self`."""
+    """Compute `other / self`."""
     try:
         return self.reciprocal() * other
     except TypeError:

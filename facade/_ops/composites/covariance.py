@@ -17,7 +17,7 @@ from ..._signatures.wrap_composites import parsed
 
 
 def _weights(name: str, x: Any, count: int, what: str, kinds: str) -> Any:
-    """Weights that `cov` takes; whether they are negative only a run can tell."""
+    """Check weights for `cov`; only a run can tell whether they are negative."""
     if x is None:
         return None
     if x.dim() > 1:

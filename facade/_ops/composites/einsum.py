@@ -69,7 +69,7 @@ class _Steps:
         return self.do(_SUM, (x,), (tuple(dims), keepdim), shape)
 
     def pair(self, left: int, right: int, dims: list[int]) -> int:
-        """`(left * right).sum(dims, True)`, by one `bmm`."""
+        """Compute `(left * right).sum(dims, True)` by one `bmm`."""
         if not dims:
             both = zip(self.shapes[left], self.shapes[right], strict=True)
             return self.do(_MUL, (left, right), (), [m if n == 1 else n for n, m in both])
@@ -249,7 +249,7 @@ def _run(steps: list[Step], *operands: Any) -> Any:
 
 
 def _spelt(args: Any) -> tuple[Any, ...]:
-    """Operands with lists of subscripts as an equation and operands."""
+    """Turn operands with lists of subscripts into an equation and operands."""
     lists = [_letters(x) for x in args[1::2]]
     equation = ",".join(lists)
     if len(args) % 2:

@@ -32,7 +32,7 @@ def _scaled(norm: str | None, forward: bool) -> int:
 
 
 def _promoted(x: Any, need_complex: bool) -> Any:
-    """Integers become floating point, and all numbers complex if need be, in one step."""
+    """Promote integers to floating point, and numbers to complex if need be, in one step."""
     dtype = x.dtype
     if not (dtype.is_floating_point or dtype.is_complex):
         dtype = of(default_float())
@@ -42,7 +42,7 @@ def _promoted(x: Any, need_complex: bool) -> Any:
 
 
 def _resized(x: Any, dims: Dims, sizes: Sequence[int] | None) -> Any:
-    """Each of `dims` cut, or filled with zeros, to its size; -1 leaves it as it is."""
+    """Cut each of `dims`, or fill it with zeros, to its size; -1 leaves it as it is."""
     pad = [0] * (2 * x.dim())
     for d, size in zip(dims, sizes or (), strict=sizes is not None):
         missing = 0 if size == -1 else size - x.shape[d]
@@ -54,13 +54,13 @@ def _resized(x: Any, dims: Dims, sizes: Sequence[int] | None) -> Any:
 
 
 def _complex(x: Any, s: Any, dims: Dims, norm: str | None, forward: bool) -> Any:
-    """`fftn` and `ifftn`."""
+    """Compute `fftn`, or `ifftn` if not `forward`."""
     x = _resized(_promoted(x, True), dims, s)
     return apply(_C2C, x, dims, _scaled(norm, forward), forward)
 
 
 def _complex_along_one(x: Any, s: Any, dims: Dims, norm: str | None, forward: bool) -> Any:
-    """`fft` and `ifft`, of real numbers by symmetry."""
+    """Compute `fft` or `ifft`; real numbers go by symmetry."""
     if x.is_complex():
         return _complex(x, s, dims, norm, forward)
     x = _resized(_promoted(x, False), dims, s)
@@ -69,7 +69,7 @@ def _complex_along_one(x: Any, s: Any, dims: Dims, norm: str | None, forward: bo
 
 
 def _real(x: Any, s: Any, dims: Dims, norm: str | None, forward: bool) -> Any:
-    """`rfftn` and `ihfftn`: one half of what is symmetric."""
+    """Compute `rfftn` or `ihfftn`: one half of a symmetric result."""
     x, scale = _resized(_promoted(x, False), dims, s), _scaled(norm, forward)
     if forward:
         return apply(_R2C, x, dims, scale, True)
@@ -80,7 +80,7 @@ def _real(x: Any, s: Any, dims: Dims, norm: str | None, forward: bool) -> Any:
 
 
 def _half(x: Any, s: Any, dims: Dims, norm: str | None, forward: bool) -> Any:
-    """`irfftn` and `hfftn`: real numbers of one half of what is symmetric."""
+    """Compute `irfftn` or `hfftn`: real numbers from one half of symmetric ones."""
     last = 2 * (x.shape[dims[-1]] - 1) if s is None or s[-1] == -1 else s[-1]
     sizes = None if s is None else (*s[:-1], last // 2 + 1)
     x, scale = _resized(_promoted(x, True), dims, sizes), _scaled(norm, forward)

@@ -83,7 +83,7 @@ def fill_diagonal_(self: Any, fill_value: Any, wrap: bool = False) -> Any:
 
 
 def _indices(self: Any, indices: Any, values: Any, accumulate: bool) -> tuple[Any, Any]:
-    """Index tensors, and which places they are if masks are among them.
+    """Return index tensors, and which places they are if masks are among them.
 
     One value at one mask is `masked_fill`, which does not ask where the mask is True.
     """
@@ -104,7 +104,7 @@ def _indices(self: Any, indices: Any, values: Any, accumulate: bool) -> tuple[An
 
 
 def index_put_(self: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
-    """`self[indices] = values` in place, or `+=` with `accumulate`."""
+    """Set `self[indices] = values` in place, or add with `accumulate`."""
     check_inplace(self)
     try:
         indices, where = _indices(self, indices, values, accumulate)
@@ -160,7 +160,7 @@ def scatter(input: Any, *args: Any, out: Any = None, **kwargs: Any) -> Any:
 
 
 def scatter_(self: Any, *args: Any, **kwargs: Any) -> Any:
-    """`scatter` in place."""
+    """Apply `scatter` in place."""
     check_inplace(self)
     op = TABLE["scatter"]
     given, named = _scatter_arguments(op, (self, *args), kwargs, "scatter_")
@@ -203,7 +203,7 @@ def resize_(self: Any, *size: Any, memory_format: Any = None) -> Any:
 
 
 def resize_as_(self: Any, other: Any, memory_format: Any = None) -> Any:
-    """`resize_` to the shape of `other`; with `preserve_format` to its memory format, too."""
+    """Resize to the shape of `other`; with `preserve_format` to its memory format, too."""
     if memory_format is preserve_format:
         memory_format = suggested(layout(other))
     if self._tracked and frozen(self) and not other.is_inference():

@@ -78,7 +78,7 @@ def index_reduce(
 def index_reduce_(
     self: Any, dim: int, index: Any, source: Any, reduce: str, *, include_self: bool = True
 ) -> Any:
-    """`index_reduce` in place."""
+    """Apply `index_reduce` in place."""
     check_inplace(self)
     at = _places(self, dim, index, source, reduce)
     with _in_beta():
@@ -153,13 +153,13 @@ def as_strided_scatter(
 
 
 def lu(A: Any, pivot: bool = True, get_infos: bool = False) -> Any:  # noqa: N803
-    """LU factors in one matrix and the rows swapped, by an old name."""
+    """Compute LU factors in one matrix and the rows swapped, by an old name."""
     made = apply(TABLE["linalg.lu_factor_ex"], A, pivot=pivot)
     return tuple(made) if get_infos else tuple(made)[:2]
 
 
 def _differences(x: Any, dim: int, step: Any, edge_order: int) -> Any:
-    """Central differences inside, one-sided ones at the two ends.
+    """Compute central differences inside and one-sided ones at the two ends.
 
     Right operands come first, as in PyTorch, so backward comes to them last.
     """
@@ -246,7 +246,7 @@ def _check_steps(spacing: Any, steps: list[Any]) -> None:
 def gradient(
     input: Any, *, spacing: Any = 1, dim: Any = None, edge_order: int = 1
 ) -> tuple[Any, ...]:
-    """Estimates of the derivative along dims from values at points `spacing` apart."""
+    """Estimate the derivative along dims from values at points `spacing` apart."""
     if edge_order not in (1, 2):
         raise RuntimeError("torch.gradient only supports edge_order=1 and edge_order=2.")
     dims = list(range(input.dim())) if dim is None else [dim] if isinstance(dim, int) else [*dim]

@@ -53,7 +53,7 @@ def _ends(column: np.ndarray, given: Any) -> tuple[float, float]:
 
 
 def _counted(points: np.ndarray, edges: list[np.ndarray], weight: Any, density: bool) -> np.ndarray:
-    """Counts (or sums of weights); the last bin of each dim holds its right edge."""
+    """Count (or sum weights) by bin; the last bin of each dim holds its right edge."""
     sizes = [len(e) - 1 for e in edges]
     inside = np.full(len(points), bool(edges))  # points of no dims are in no cell
     place = np.zeros(len(points), np.int64)

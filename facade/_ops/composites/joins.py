@@ -21,7 +21,7 @@ from .shapes import atleast_1d, atleast_2d, atleast_3d, need_tensors
 
 
 def broadcast_tensors(*tensors: Any) -> tuple[Any, ...]:
-    """Each tensor expanded to the shape that all have in common; views.
+    """Expand each tensor to the shape that all have in common; the results are views.
 
     >>> import leafax
     >>> x, y = leafax.broadcast_tensors(leafax.ones(2, 1), leafax.ones(3))
@@ -37,7 +37,7 @@ def broadcast_tensors(*tensors: Any) -> tuple[Any, ...]:
 
 
 def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Any, ...]:
-    """Vectors expanded to coordinates on their grid; views.
+    """Expand vectors to coordinates on their grid; the results are views.
 
     Args:
       indexing: "ij" for matrix order; "xy" swaps the first two dims.
@@ -57,7 +57,7 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Any, ...]:
 
 
 def _grid(tensors: Sequence[Any], swapped: bool = False) -> tuple[Any, ...]:
-    """Views of vectors as coordinates, with the first two dims swapped or not."""
+    """View vectors as coordinates, with the first two dims swapped or not."""
     places = list(range(len(tensors)))
     if swapped:
         places[:2] = 1, 0

@@ -15,7 +15,7 @@ _QR, _SVD = TABLE["linalg.qr"], TABLE["linalg.svd"]
 
 
 def _basis(a: Any, q: int, niter: int) -> Any:
-    """Orthonormal columns whose span holds most of the range of `a`: Algorithm 4.4."""
+    """Compute orthonormal columns that span most of the range of `a`: Algorithm 4.4."""
     dtype = a.dtype if a.dtype in _GUESSED or a.is_complex() else float32
     base = apply(_QR, a @ randn(a.shape[-1], q, dtype=dtype)).Q
     for _ in range(niter):
@@ -30,7 +30,7 @@ def svd_lowrank(
     niter: int | None = 2,
     M: Any = None,  # noqa: N803
 ) -> tuple[Any, Any, Any]:
-    """`(U, S, V)` of rank `q` with `A - M` about `U @ diag(S) @ V.mH`: Algorithm 5.1.
+    """Compute `(U, S, V)` of rank `q` with `A - M` about `U @ diag(S) @ V.mH`: Algorithm 5.1.
 
     Args:
       A: `(..., m, n)`.
@@ -54,7 +54,7 @@ def pca_lowrank(
     center: bool = True,
     niter: int = 2,  # noqa: N803
 ) -> tuple[Any, Any, Any]:
-    """Principal components of the rows of `A`: `svd_lowrank` of `A` less its columns' means."""
+    """Compute principal components of `A`: `svd_lowrank` of `A` less its columns' means."""
     m, n = A.shape[-2:]
     if q is None:
         q = min(6, m, n)

@@ -38,7 +38,7 @@ _mm_into, _mv_into, _bmm_into, _dot_into = (function(op) for op in (_MM, _MV, _B
 
 
 def product(input: Any, other: Any) -> Any:
-    """`input @ other`, in one step where it is known.
+    """Compute `input @ other`, in one step where it is known.
 
     Args:
       input, other: tensors of at least one dim.
@@ -49,7 +49,7 @@ def product(input: Any, other: Any) -> Any:
 
 
 def _composed(input: Any, other: Any) -> Any:
-    """`matmul`, op by op."""
+    """Compute `matmul` op by op."""
     left, right = _ranks(input, other)
     if left == 2 and right == 2:
         return apply(_MM, input, other)
@@ -162,7 +162,7 @@ def _batched(input: Any, other: Any) -> Any:
 
 
 def _into(out: Any, input: Any, other: Any) -> Any:
-    """`matmul(input, other, out=out)`."""
+    """Compute `matmul(input, other, out=out)`."""
     check_out(_MATMUL, out, (input, other))
     left, right = _ranks(input, other)
     if left == 2 and right == 2:

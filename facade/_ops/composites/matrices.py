@@ -48,7 +48,7 @@ def chain_matmul(*matrices: Any, out: Any = None) -> Any:
 
 
 def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:  # noqa: N803
-    """Powers of the elements of a vector, a row for each.
+    """Compute the powers of the elements of a vector, a row for each.
 
     Args:
       x: `(n,)`.

@@ -117,7 +117,7 @@ def _need_dims(dim: Any) -> None:
 def where(
     condition: Any, input: Any = None, other: Any = None, *, out: Any = None, **kw: Any
 ) -> Any:
-    """`input` where the condition holds, else `other`; alone, where the condition holds.
+    """Choose `input` where the condition holds, else `other`; by itself, return where it holds.
 
     The form with one argument runs the program and returns one index tensor a dimension.
     """

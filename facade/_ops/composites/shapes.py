@@ -51,17 +51,17 @@ def broadcast_shapes(*shapes: Any) -> Size:
 
 
 def view_as(self: Any, other: Any) -> Any:
-    """`view` in the shape of `other`."""
+    """View in the shape of `other`."""
     return self.view(tuple(other.shape))
 
 
 def reshape_as(self: Any, other: Any) -> Any:
-    """`reshape` to the shape of `other`."""
+    """Reshape to the shape of `other`."""
     return self.reshape(tuple(other.shape))
 
 
 def expand_as(self: Any, other: Any) -> Any:
-    """`expand` to the shape of `other`."""
+    """Expand to the shape of `other`."""
     return self.expand(tuple(other.shape))
 
 
@@ -230,7 +230,7 @@ new_zeros, new_ones, new_empty, new_full = _new("zeros"), _new("ones"), _new("em
 
 
 def new_empty_strided(self: Any, size: Any, stride: Any, *, dtype: Any = None, **kw: Any) -> Any:
-    """`empty_strided` in this tensor's dtype."""
+    """Make an `empty_strided` tensor in this tensor's dtype."""
     kw["dtype"] = dtype or self.dtype
     if local.vmap is not None:
         example = local.vmap.new_empty_strided(self, tuple(size), tuple(stride), kw)
@@ -257,7 +257,7 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
 
 
 def size_argument(args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """`(2, 3)` for `f(2, 3)` and `f((2, 3))` alike."""
+    """Read `(2, 3)` from `f(2, 3)` and `f((2, 3))` alike."""
     if len(args) == 1 and not isinstance(args[0], (int, Handle)):
         return tuple(args[0])
     return args

@@ -151,7 +151,7 @@ def to_dlpack(data: Any) -> Any:
 
 
 def exported(t: Any, stream: Any, max_version: Any, dl_device: Any, copy: Any) -> Any:
-    """`t.__dlpack__()`: a capsule of the array that JAX holds; runs the program.
+    """Export `t.__dlpack__()`, a capsule of the array that JAX holds; run the program.
 
     Args:
       stream: of a GPU, which waits for the data; None and -1 are for the processor.

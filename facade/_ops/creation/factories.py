@@ -98,7 +98,7 @@ def arange(
     *bounds: Any, start: Any = 0, end: Any = None, step: Any = 1, dtype: Any = None,
     requires_grad: bool = False, device: Any = None, layout: Any = None, pin_memory: bool = False,
 ) -> Any:  # fmt: skip
-    """`[start, start + step, ...)` up to `end`; int64 if all are ints.
+    """Make `[start, start + step, ...)` up to `end`; int64 if all are ints.
 
     Called as `arange(end)` or `arange(start, end, step)`.
     """
@@ -129,7 +129,7 @@ def _wrapped(x: Any) -> Any:
 
 
 def _between(start: Any, end: Any, steps: int, dtype: Any, base: float | None = None) -> Any:
-    """`linspace` or `logspace` inside `vmap`: PyTorch composes them there, dtypes as they fall."""
+    """Make `linspace` or `logspace` inside `vmap`, where PyTorch composes them."""
     with no_grad():
         start, end = [x if isinstance(x, Handle) else _wrapped(x) for x in (start, end)]
         if steps == 1:
@@ -146,7 +146,7 @@ def linspace(
     start: Any, end: Any, steps: int, *, dtype: Any = None, requires_grad: bool = False,
     device: Any = None, layout: Any = None, pin_memory: bool = False,
 ) -> Any:  # fmt: skip
-    """`steps` numbers from `start` to `end`, both included."""
+    """Make `steps` numbers from `start` to `end`, both included."""
     refuse_any_tangent("linspace", start, end)
     if differs_in_vmap(start, end):
         return _between(start, end, steps, dtype)
@@ -160,7 +160,7 @@ def logspace(
     start: Any, end: Any, steps: int, base: float = 10.0, *, dtype: Any = None,
     requires_grad: bool = False, device: Any = None, layout: Any = None, pin_memory: bool = False,
 ) -> Any:  # fmt: skip
-    """`steps` numbers from `base ** start` to `base ** end`."""
+    """Make `steps` numbers from `base ** start` to `base ** end`."""
     refuse_any_tangent("logspace", start, end)
     if differs_in_vmap(start, end):
         return _between(start, end, steps, dtype, float(base))
@@ -174,7 +174,7 @@ def eye(
     n: int, m: int | None = None, *, dtype: Any = None, requires_grad: bool = False,
     device: Any = None, layout: Any = None, pin_memory: bool = False,
 ) -> Any:  # fmt: skip
-    """Ones on the diagonal, zeros elsewhere."""
+    """Make a matrix with ones on the diagonal, zeros elsewhere."""
     if isinstance(n, bool) or isinstance(m, bool):
         raise TypeError("eye(): argument 'n' (position 1) must be int, not bool")
     n = operator.index(n) if isinstance(n, Handle) else n
@@ -210,7 +210,7 @@ def randint(
     dtype: Any = None, requires_grad: bool = False, device: Any = None, layout: Any = None,
     pin_memory: bool = False,
 ) -> Any:  # fmt: skip
-    """Integers drawn uniformly from [low, high): `randint(high, size)`, `randint(low, high, size)`.
+    """Draw integers from [low, high): `randint(high, size)`, `randint(low, high, size)`.
 
     int64 by default.
     """

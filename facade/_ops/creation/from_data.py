@@ -29,7 +29,7 @@ from .from_arrays import (
 
 
 def _numpy(data: Any, dtype: Any) -> np.ndarray:
-    """Python data with PyTorch's default dtypes."""
+    """Turn Python data into an array with PyTorch's default dtypes."""
     want = None if dtype is None else numpy_dtype(dtype, "tensor")
     if isinstance(data, (list, tuple)):
         return read(data, want)
@@ -94,7 +94,7 @@ def copied(data: Any, dtype: Any, device: Any, requires_grad: bool, said: str) -
 
 
 def as_tensor(data: Any, *, dtype: dtype_class | None = None, device: Any = None) -> Any:
-    """`data` as a tensor: itself if it is one, its array if that is JAX's, else a copy."""
+    """Turn `data` into a tensor: itself if it is one, JAX's array as it is, else a copy."""
     if isinstance(data, Handle):
         out: Any = data
     elif isinstance(data, jax.Array):
@@ -112,7 +112,7 @@ def asarray(
     obj: Any, *, dtype: dtype_class | None = None, device: Any = None, copy: bool | None = None,
     requires_grad: bool | None = None,
 ) -> Any:  # fmt: skip
-    """`as_tensor` with a say in whether it is copied, and in whether gradients reach it.
+    """Turn data into a tensor, with a say in copies and in whether gradients reach it.
 
     Args:
       copy: True for a copy, also of a tensor; False for an error where there must be one. What

@@ -147,7 +147,7 @@ class Generator:
         self._held, self._drawn = from_array(state), drawn
 
     def clone_state(self) -> Generator:
-        """Another generator, which goes on from where this one is."""
+        """Make another generator that goes on from where this one is."""
         return Generator(self.device).set_state(self.get_state())
 
     def __reduce__(self) -> Any:

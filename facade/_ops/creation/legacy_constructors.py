@@ -22,7 +22,9 @@ from .storage_objects import TypedStorage, UntypedStorage
 
 
 def legacy_tensor(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """`Tensor(2, 3)`: sizes; `Tensor([1, 2])`: data; both in the default float dtype.
+    """Make a tensor in the default float dtype.
+
+    `Tensor(2, 3)` takes sizes, `Tensor([1, 2])` data.
 
     A tensor may have any dtype.
     """

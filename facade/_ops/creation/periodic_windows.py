@@ -19,7 +19,7 @@ from .from_arrays import finish, from_numpy, numpy_dtype
 
 
 def _options(np_dtype: Any, layout: Any) -> str:
-    """Options of a tensor as C++ prints them."""
+    """Write a tensor's options as C++ prints them."""
     dtype = "float (default)" if np_dtype is None else _c_name(np_dtype)
     kind = "Sparse" if "sparse" in str(layout) else "Strided (default)"
     return (
@@ -78,7 +78,7 @@ def hann_window(
     window_length: int, periodic: bool = True, *, dtype: Any = None, layout: Any = None,
     device: Any = None, pin_memory: bool = False, requires_grad: bool = False,
 ) -> Any:  # fmt: skip
-    """Half a cosine wave from 0 to 1 and back."""
+    """Make a window of half a cosine wave from 0 to 1 and back."""
     rest = (dtype, layout, _cosines(0.5, 0.5), requires_grad, device)
     return _window("hann_window", window_length, periodic, *rest)
 
@@ -88,7 +88,7 @@ def hamming_window(
     dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: bool = False,
     requires_grad: bool = False,
 ) -> Any:  # fmt: skip
-    """`alpha - beta * cos(...)`."""
+    """Make a window of `alpha - beta * cos(...)`."""
     rest = (dtype, layout, _cosines(alpha, beta), requires_grad, device)
     return _window("hamming_window", window_length, periodic, *rest)
 
@@ -97,7 +97,7 @@ def blackman_window(
     window_length: int, periodic: bool = True, *, dtype: Any = None, layout: Any = None,
     device: Any = None, pin_memory: bool = False, requires_grad: bool = False,
 ) -> Any:  # fmt: skip
-    """`0.42 - 0.5 * cos(...) + 0.08 * cos(2 ...)`."""
+    """Make a window of `0.42 - 0.5 * cos(...) + 0.08 * cos(2 ...)`."""
     rest = (dtype, layout, _cosines(0.42, 0.5, 0.08), requires_grad, device)
     return _window("blackman_window", window_length, periodic, *rest)
 
@@ -130,7 +130,7 @@ def range(
     start: Any, end: Any, step: Any = 1, *, dtype: Any = None, layout: Any = None,
     device: Any = None, pin_memory: bool = False, requires_grad: bool = False,
 ) -> Any:  # fmt: skip
-    """Numbers from `start` to `end`, both included; deprecated in favour of `arange`."""
+    """Make numbers from `start` to `end`, both included; deprecated in favour of `arange`."""
     warn(
         "torch.range is deprecated and will be removed in a future release because its behavior "
         "is inconsistent with Python's range builtin. Instead, use torch.arange, which produces "

@@ -87,7 +87,7 @@ def general_hamming(
     dtype: Any = None,
     **options: Any,  # noqa: N803
 ) -> Any:
-    """`alpha - (1 - alpha) * cos(...)`."""
+    """Make a window of `alpha - (1 - alpha) * cos(...)`."""
     return general_cosine(M, a=[alpha, 1.0 - alpha], sym=sym, dtype=dtype, **options)
 
 
@@ -119,7 +119,7 @@ def bartlett(M: int, *, sym: bool = True, dtype: Any = None, **options: Any) -> 
 
 
 def cosine(M: int, *, sym: bool = True, dtype: Any = None, **options: Any) -> Any:  # noqa: N803
-    """Half a sine."""
+    """Make a window of half a sine."""
     return _window(
         "cosine", M, sym, dtype, options, lambda t, n: np.sin(np.pi * (t + 0.5) / (n + 1))
     )
@@ -129,7 +129,7 @@ def exponential(
     M: int, *, center: float | None = None, tau: float = 1.0, sym: bool = True,  # noqa: N803
     dtype: Any = None, **options: Any,
 ) -> Any:  # fmt: skip
-    """`exp(-|t - center| / tau)`."""
+    """Make a window of `exp(-|t - center| / tau)`."""
     if tau <= 0:
         raise ValueError(f"Tau must be positive, got: {tau} instead.")
     if sym and center is not None:

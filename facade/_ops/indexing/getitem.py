@@ -49,7 +49,7 @@ _SIMPLE = frozenset({int, slice})  # what an index may hold that means what it s
 
 
 def get(self: Any, index: Any) -> Any:
-    """`self[index]`."""
+    """Read `self[index]`."""
     kind, shape = type(index), self._v.shape
     if shape and isinstance(index, Handle) and index._v is INTEGER and local.vmap is None:
         number = int(index)  # type: ignore[call-overload]
@@ -72,7 +72,7 @@ def get(self: Any, index: Any) -> Any:
 
 
 def put(self: Any, index: Any, value: Any) -> None:
-    """`self[index] = value`."""
+    """Write `self[index] = value`."""
     if isinstance(value, _NUMPY_NUMBERS):
         value = value.item()
     number = isinstance(value, (bool, int, float, complex))

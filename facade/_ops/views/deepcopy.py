@@ -11,7 +11,7 @@ from ..creation.storage_objects import UntypedStorage
 
 
 def copied(t: Any, memo: dict[Any, Any]) -> Any:
-    """`t` in memory of its own, lying there as it lies now.
+    """Copy `t` to memory of its own, in the layout that it has.
 
     Args:
       memo: of the deep copy. Tensors on one memory get copies on one memory, as in PyTorch.

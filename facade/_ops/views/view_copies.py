@@ -57,7 +57,7 @@ _LISTS = {
 
 
 def _write_list(op: Op, args: Any, kwargs: Any, out: Any) -> None:
-    """Copies of several views written into a list; they return nothing, as PyTorch's do."""
+    """Write copies of several views into a list; return nothing, as PyTorch does."""
     check_parts(out, None, len(op.parameters), op.name)
     if op.name == "unbind_copy":
         for written in out:

@@ -52,7 +52,7 @@ def view_func(
 def view_func_unsafe(
     self: Any, new_base: Any, symint_visitor_fn: Any = None, tensor_visitor_fn: Any = None
 ) -> Any:
-    """`_view_func` without a look at the layout of `new_base`."""
+    """Call `_view_func` without a look at the layout of `new_base`."""
     if self._base is None:
         return None
     if not _has_view_func(self):
