@@ -18,4 +18,4 @@ __all__ = [
 
 def _get_current_graph_task_keep_graph() -> bool:
     """Return whether the running backward pass keeps its graph; True outside of one."""
-    return bool(local.tasks[-1].keep_graph) if local.tasks else True
+    return bool(local.autograd.tasks[-1].keep_graph) if local.autograd.tasks else True

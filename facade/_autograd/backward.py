@@ -51,7 +51,7 @@ def backward(
         )
     if inputs is None and grad_tensors is None and isinstance(tensors, Handle):
         value = tensors._v
-        plain = not create_graph and grad_variables is None and local.anomaly is None
+        plain = not create_graph and grad_variables is None and local.settings.anomaly is None
         plain = plain and tensors._stale is None
         if plain and value.requires_grad and value.numel == 1 and value.dtype.kind == "f":
             keep = bool(retain_graph)

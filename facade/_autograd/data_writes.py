@@ -50,7 +50,7 @@ def rewritten(node: Any) -> dict[int, Fresh]:
     if node.trace is not trace:
         return _kept(node)
     # Flags matter to gradients that are differentiated again.
-    later = [s for s in trace.silent if s.depth >= state.depth]
+    later = [s for s in trace.memory.silent if s.depth >= state.depth]
     later = [s for s in later if not s.flagged or local.mode.grad]
     found: dict[int, Fresh] = {}
     if not later:

@@ -225,15 +225,15 @@ class set_multithreading_enabled:
     """
 
     def __init__(self, mode: bool) -> None:
-        self.prev = local.multithreading
+        self.prev = local.settings.multithreading
         self.mode = _bool("set_multithreading_enabled", mode)
-        local.multithreading = mode
+        local.settings.multithreading = mode
 
     def __enter__(self) -> None:
         pass
 
     def __exit__(self, *exc: Any) -> None:
-        local.multithreading = self.prev
+        local.settings.multithreading = self.prev
 
     def clone(self) -> set_multithreading_enabled:
         """Return another scope with the same mode."""
@@ -242,7 +242,7 @@ class set_multithreading_enabled:
 
 def is_multithreading_enabled() -> bool:
     """Return the last setting of `set_multithreading_enabled` in this thread."""
-    return local.multithreading
+    return local.settings.multithreading
 
 
 class enforce_grad_layout_policy(Scope):
@@ -260,17 +260,17 @@ class enforce_grad_layout_policy(Scope):
     """
 
     def __init__(self, enable: bool = True) -> None:
-        self.prev, self.mode = local.grad_layout, enable
-        local.grad_layout = enable
+        self.prev, self.mode = local.settings.grad_layout, enable
+        local.settings.grad_layout = enable
 
     def __enter__(self) -> None:
         pass
 
     def __exit__(self, *exc: Any) -> None:
-        local.grad_layout = self.prev
+        local.settings.grad_layout = self.prev
 
     def __call__(self, fn: Any) -> Any:
-        local.grad_layout = self.prev
+        local.settings.grad_layout = self.prev
         return super().__call__(fn)
 
     def _copy(self) -> Scope:
@@ -281,12 +281,12 @@ class enforce_grad_layout_policy(Scope):
 
 def is_grad_layout_enforced() -> bool:
     """Return the last setting of `enforce_grad_layout_policy` in this thread."""
-    return local.grad_layout
+    return local.settings.grad_layout
 
 
 def set_grad_layout_enforced(enable: bool) -> None:
     """Tell what `enforce_grad_layout_policy` does, for good."""
-    local.grad_layout = enable
+    local.settings.grad_layout = enable
 
 
 class _force_original_view_tracking(Scope):
@@ -297,17 +297,17 @@ class _force_original_view_tracking(Scope):
     """
 
     def __init__(self, mode: bool) -> None:
-        self.prev, self.mode = local.view_replay, _bool("set_view_replay_enabled", mode)
-        local.view_replay = mode
+        self.prev, self.mode = local.settings.view_replay, _bool("set_view_replay_enabled", mode)
+        local.settings.view_replay = mode
 
     def __enter__(self) -> None:
-        local.view_replay = self.mode
+        local.settings.view_replay = self.mode
 
     def __exit__(self, *exc: Any) -> None:
-        local.view_replay = self.prev
+        local.settings.view_replay = self.prev
 
     def __call__(self, fn: Any) -> Any:
-        local.view_replay = self.prev
+        local.settings.view_replay = self.prev
         return super().__call__(fn)
 
     def _copy(self) -> Scope:
@@ -318,7 +318,7 @@ class _force_original_view_tracking(Scope):
 
 def is_view_replay_enabled() -> bool:
     """Return whether `_force_original_view_tracking` is on in this thread."""
-    return local.view_replay
+    return local.settings.view_replay
 
 
 for _kind in (

@@ -43,7 +43,7 @@ def view_or_copy(op: Op, t: Any, args: Any, kwargs: Any) -> Any:
         return None
     if not must_copy(op, t, args, kwargs):
         # PyTorch's watch over what is saved is a dispatch mode, under which this is a `view`.
-        watched = local.guard is not None
+        watched = local.autograd.guard is not None
         alias = _aliasing(op, "ViewBackward0" if watched else "ReshapeAliasBackward0")
         return record.apply(alias, t, *args, **kwargs)
     made = op if op.name == "ravel" else _unsafe(op)  # `ravel` is `contiguous().view(-1)`

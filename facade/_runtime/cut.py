@@ -75,6 +75,7 @@ def cut(reason: str, want: tuple[Any, ...] = (), where: tuple[str, int] | None =
     given: Any = trace.arrays
     arrays: Any = None
     begun: Any = None
+    outcome: Any = None
     landed: list[Any] = []
     interrupt: BaseException | None = None
     try:
@@ -84,18 +85,17 @@ def cut(reason: str, want: tuple[Any, ...] = (), where: tuple[str, int] | None =
             return
         begun, arrays = taken
         outcome = begun.recipe.plan.run(arrays, reason in ON_HOST, reason == PREPARED, landed)
+        # From here on the device computes, so what remains costs little time.
+        given = arrays = taken = None
+        _finish(trace, begun, outcome, reason, where)
     except BaseException as error:
-        if not landed:
+        if not landed and outcome is None:
             _turn_back(trace, given, error, reason, where)
             raise
-        interrupt, outcome = error, begun.recipe.plan.outcome(landed[0], "cached", 0.0)
-    # From here on the device computes, so what remains costs little time.
-    del arrays, given, taken
-    landed.clear()
-    try:
-        _finish(trace, begun, outcome, reason, where)
-    except BaseException as error:  # it has happened, so it does whole
         interrupt = error
+    if interrupt is not None:  # it has happened, so it does whole
+        if outcome is None:
+            outcome = begun.recipe.plan.outcome(landed[0], "cached", 0.0)
         _finish(trace, begun, outcome, reason, where)
     bound(local)
     if interrupt is not None and not isinstance(interrupt, Exception):
@@ -107,7 +107,7 @@ def _turn_back(
 ) -> None:
     """Leave things as they were before a program that did not run."""
     with sharing:
-        trace.arrays, trace.done = arrays, False
+        trace.arrays, trace.outcome.done = arrays, False
         local.trace = trace
         if running.pop(trace, None) is not None:
             ended.notify_all()
@@ -122,7 +122,7 @@ def _turn_back(
 
 def abandon(trace: Trace, error: BaseException) -> None:
     """Leave a program that cannot run; `salvage` computes what can be computed of it."""
-    trace.failure = error
+    trace.outcome.failure = error
     _renew(trace)
     for t in alive(trace):
         value = t._v
@@ -142,15 +142,15 @@ def _finish(
     live, walk, pending, recipe = begun
     plan = recipe.plan
     if trace in running:
-        if outcome.faults is not None and not trace.told:
-            trace.told = True
+        if outcome.faults is not None and not trace.outcome.told:
+            trace.outcome.told = True
             local.faults.append(Pending(outcome.faults, plan.side.faults))
         with sharing:
             _end(trace, recipe, outcome, live, walk, pending)
             running.pop(trace)
             ended.notify_all()
-        local.clock += 1
-        trace.state.used = local.clock
+        local.trie.clock += 1
+        trace.state.used = local.trie.clock
     nodes, inputs, held = recipe.sizes
     record = Run(
         reason, where or user_line(), nodes, outcome.how, outcome.seconds, inputs, held,
@@ -183,8 +183,9 @@ def _begin(trace: Trace, want: tuple[Any, ...]) -> Any:
     state = trace.state
     local.budget = 0
     keep = None
-    if graph or trace.grad_fns:
-        untouched = walk is not None and not (trace.freed or trace.grad_fns or trace.frames)
+    notes = trace.graph
+    if graph or notes.grad_fns:
+        untouched = walk is not None and not (notes.freed or notes.grad_fns or notes.frames)
         if untouched:
             keep = walk.keep  # type: ignore[union-attr]
         if keep is None:
@@ -276,14 +277,14 @@ def _sorted(live: list[Any], wanted: Set[int]) -> tuple[list[Any], list[Value]] 
 
 def _renew(trace: Trace) -> None:
     """Give the thread a new, empty trace; `trace` is done, but its tensors still wait."""
-    trace.done = True
+    trace.outcome.done = True
     if local.trace is trace:
         local.trace = Trace(local.root(local.mode))
 
 
 def _leave(trace: Trace, live: list[Any]) -> None:
     """Take the live tensors out of the trace, with the arrays and history they have."""
-    if not trace.done:
+    if not trace.outcome.done:
         _renew(trace)
     for t in live:
         if t._trace is trace:  # else another thread took it
@@ -294,13 +295,12 @@ def _leave(trace: Trace, live: list[Any]) -> None:
 def _clear(trace: Trace) -> None:
     """Drop what a trace that has run holds."""
     trace.refs.clear()
-    trace.frames = None
     trace.entered.clear()
     trace.arrays = []
-    trace.undo.clear()
-    trace.peeked = None
-    trace.let_go_of_nodes()
-    if trace.hooked:
+    trace.memory.undo.clear()
+    trace.outcome.peeked = None
+    trace.graph.let_go_of_nodes()
+    if trace.graph.hooked:
         _nodes_leave(trace)
 
 
@@ -330,14 +330,14 @@ def observe(t: Any, reason: str) -> Any:
         return found
     if t._array is None:
         refuse_constant()
-        if t._trace is not None and t._trace.failure is not None:
+        if t._trace is not None and t._trace.outcome.failure is not None:
             array = salvage(t)
             check_faults()
             return array
         refuse_over(t)
-        away = t._trace is not None and not t._trace.done and t._trace is not local.trace
-        if local.aside or (away and t._stale is None):  # what is stale is read anew here
-            array = compute(t) if local.aside else compute_elsewhere(t)
+        away = t._trace is not None and not t._trace.outcome.done and t._trace is not local.trace
+        if local.cuts.aside or (away and t._stale is None):  # what is stale is read anew here
+            array = compute(t) if local.cuts.aside else compute_elsewhere(t)
             check_faults()
             return array
         if not away and (array := evaluate_beside(t, reason)) is not None:

@@ -29,13 +29,13 @@ def _around(phase: str, info: dict[str, int]) -> None:
     trace = getattr(local, "trace", None)  # none while the thread's recorder is being made
     if phase == "stop":
         _hold_again()
-    elif trace is not None and not trace.weak and not _at_work(2):
+    elif trace is not None and not trace.graph.weak and not _at_work(2):
         _let_go(trace)
 
 
 def drop_unreached() -> None:
     """Drop leaves and nodes that only the pending program holds, for a caller's caller."""
-    if not (local.trace.weak or _loose or _at_work(3)):
+    if not (local.trace.graph.weak or _loose or _at_work(3)):
         _let_go(local.trace)
         _hold_again()
 
@@ -52,7 +52,7 @@ def _at_work(depth: int) -> bool:
 
 def _let_go(trace: Trace) -> None:
     sources = [(v, s) for v, s in trace.sources.items() if type(s) is Source or v.role == LEAF]
-    if not (trace.grad_fns or sources):
+    if not (trace.graph.grad_fns or sources):
         return
     held: dict[Any, list[Any]] = {}  # what an edge or a state leads to
     for t in living(trace):
@@ -60,10 +60,10 @@ def _let_go(trace: Trace) -> None:
         if edge is not None and trace.sources.get(edge) is not t:  # a leaf leads to itself
             t.__dict__[_HELD] = _led_to(trace, edge, held)
             _holding.append(ref(t))
-    nodes = list(trace.grad_fns.items())
+    nodes = list(trace.graph.grad_fns.items())
     for state, node in nodes:
         node.led_to = _led_to(trace, state, held)
-    trace.grad_fns.clear()
+    trace.graph.grad_fns.clear()
     for state, node in nodes:
         _loose.append((ref(trace), state, ref(node), None))
     for value, source in sources:
@@ -83,7 +83,7 @@ def _led_to(trace: Trace, start: Value, held: dict[Any, list[Any]]) -> list[Any]
         place = stack.pop()
         here = held[place]
         if isinstance(place, State):
-            here.append(trace.grad_fns.get(place))
+            here.append(trace.graph.grad_fns.get(place))
             further: list[Any] = [v.edge for v in place.operands if v.edge is not None]
         else:
             here.append(trace.sources.get(place))
@@ -106,7 +106,7 @@ def _hold_again() -> None:
         if trace is None or node is None:
             continue
         if out is None:
-            trace.hold(place, node)
+            trace.graph.hold(place, node)
             del node.led_to
         else:
             trace.sources.setdefault(place, node if out < 0 else Source(node, out))

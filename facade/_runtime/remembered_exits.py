@@ -59,7 +59,7 @@ def alive(trace: Trace) -> list[Any]:
 def known(trace: Trace, live: list[Any]) -> Walk | None:
     """Return the remembered walk of these tensors, if there is one and it fits."""
     walks = trace.state.walks
-    if walks is None or trace.viewed:
+    if walks is None or trace.memory.viewed:
         return None
     walk: Walk | None = walks.get(tuple([t._v for t in live]))
     if walk is not None:
@@ -71,7 +71,7 @@ def known(trace: Trace, live: list[Any]) -> Walk | None:
 
 def remember(trace: Trace, live: list[Any]) -> None:
     """Remember the walk of these tensors, if they are as plain as that takes."""
-    if trace.viewed or any(t._shares or t._stale is not None for t in live):
+    if trace.memory.viewed or any(t._shares or t._stale is not None for t in live):
         return
     if any(t._array is None and t._v.index < 0 for t in live):
         return

@@ -83,7 +83,7 @@ def compute_elsewhere(t: Any) -> Any:
         if t._array is not None:
             return t._array
         trace, value = t._trace, t._v
-        if trace.done:
+        if trace.outcome.done:
             return salvage(t)
     return _computed(trace, value)
 
@@ -91,9 +91,9 @@ def compute_elsewhere(t: Any) -> Any:
 def _computed(trace: Trace, value: Value) -> Any:
     """Compute the array of a trace's value anew from the trace's inputs."""
     with sharing:
-        peeked = trace.peeked
+        peeked = trace.outcome.peeked
         if peeked is None:
-            peeked = trace.peeked = Peeked()
+            peeked = trace.outcome.peeked = Peeked()
         peeked.follow(trace)
         known = peeked.known
         kept, inputs, rest = _part(trace, peeked, value.index)
@@ -126,15 +126,15 @@ def salvage(t: Any) -> Any:
             if array is None:
                 array = _computed(trace, value)
         except Exception as error:
-            if not isinstance(trace.failure, Exception):
-                trace.failure = error  # it was only interrupted before
+            if not isinstance(trace.outcome.failure, Exception):
+                trace.outcome.failure = error  # it was only interrupted before
             continue
         with sharing:
             t._array, t._stale = array, None
             if value.role != NODE:
                 t._v, t._trace = value.resting, None
         return array
-    raise trace.failure.with_traceback(None)
+    raise trace.outcome.failure.with_traceback(None)
 
 
 def _part(trace: Trace, peeked: Peeked, index: int) -> tuple[list[Any], list[Any], list[int]]:
@@ -240,9 +240,9 @@ def _is_last(value: Any) -> bool:
 
 def _beside(trace: Trace, index: int, reason: str) -> Any:
     """Compute a value beside the program; None if that takes more than little."""
-    glanced = trace.glanced
+    glanced = trace.outcome.glanced
     if glanced is None:
-        glanced = trace.glanced = {}
+        glanced = trace.outcome.glanced = {}
     elif (seen := glanced.get(index)) is not None:
         return _as_read(seen, reason)
     needed = _needed(trace, index)
@@ -278,7 +278,7 @@ def _as_read(array: Any, reason: str) -> Any:
 def _needed(trace: Trace, index: int) -> list[tuple[int, Any, Any]] | None:
     """Return the entries that a value follows from: first value, entry, and array of an input."""
     state: Any = trace.state
-    known: Any = trace.glanced or {}
+    known: Any = trace.outcome.glanced or {}
     wanted, found, n_inputs, nodes = {index}, [], len(trace.arrays), 0
     while wanted:
         entry, count = state.entry, state.count

@@ -87,7 +87,7 @@ def _same_number(
         if edge:
             made.edge = kind.edge
         after.values = (made,)
-        local.states += 1
+        local.trie.states += 1
         state.next[key] = after
     trace.state = after
     return after.value  # type: ignore[no-any-return]

@@ -96,8 +96,8 @@ def note_replaced_data(trace: Trace, t: Any, held: Value) -> None:
     values = [m._known() for m in members if m is not None and m._vc is t._vc]
     numbers = {v.storage for v in (held, *values) if v.index >= 0}
     if numbers:
-        trace.elsewhere = {**(trace.elsewhere or {}), **dict.fromkeys(numbers, t._vc)}
-        trace.hooked += 1  # a remembered backward looks at no counter
+        trace.memory.elsewhere = {**(trace.memory.elsewhere or {}), **dict.fromkeys(numbers, t._vc)}
+        trace.graph.hooked += 1  # a remembered backward looks at no counter
     if t._trace is trace and held.index >= 0:
         _add(trace, t, {held.storage: ()}, held)
 
@@ -147,7 +147,10 @@ def has_been_rewritten(t: Any) -> bool:
 def _add(
     trace: Trace, source: Any, lenses: dict[int, Lens], held: Value | None, flagged: bool = False
 ) -> None:
-    trace.silent = (*trace.silent, DataWrite(trace.state.depth, source, lenses, held, flagged))
+    trace.memory.silent = (
+        *trace.memory.silent,
+        DataWrite(trace.state.depth, source, lenses, held, flagged),
+    )
 
 
 def wrote_silently(since: float) -> bool:

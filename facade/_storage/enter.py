@@ -51,7 +51,7 @@ def enter(t: Any, trace: Trace) -> Value:
         value = t._v
         if t._viewed is not None and t._trace is None and t._viewed[1] is not None:
             return _enter_view(t, trace)
-        if t._trace is not None and t._trace.failure is not None and value.role == NODE:
+        if t._trace is not None and t._trace.outcome.failure is not None and value.role == NODE:
             refuse_lost(t)
         known = trace.entered.get(id(t))
         if known is None and t._trace is None and not t._shares:
@@ -63,7 +63,7 @@ def enter(t: Any, trace: Trace) -> Value:
                 if t._trace is None and not value.role:
                     mark_entered(t, known[1], trace)
                 return known[1]  # type: ignore[no-any-return]
-        if t._trace is not None and t._trace is not trace and not t._trace.done:
+        if t._trace is not None and t._trace is not trace and not t._trace.outcome.done:
             _taken(t)
         edge = _edge_elsewhere(t) if t._trace is not None and value.role > LEAF else None
         if t._shares and t._store is not None:
@@ -90,7 +90,7 @@ def enter(t: Any, trace: Trace) -> Value:
         if t._array is not None or t._store is not None:
             t._trace = None
             t._v, t._trace = value, trace
-            trace.viewed |= t._shares
+            trace.memory.viewed |= t._shares
             trace.refs.append(ref(t))
         return value
 
@@ -131,7 +131,7 @@ def _enter_view(t: Any, trace: Trace) -> Value:
     for op, args, kwargs in lens:
         value = see(value, op, args, kwargs, trace)
     t._v, t._trace = value, trace
-    trace.viewed = True
+    trace.memory.viewed = True
     trace.refs.append(ref(t))
     return value
 
@@ -142,10 +142,10 @@ def _taken(t: Any) -> None:
     if value.index >= 0:
         if t._vc is None:
             t._vc = [0]
-        if trace.elsewhere is None:
-            trace.elsewhere = {}
-        trace.elsewhere[value.storage] = t._vc
-        trace.hooked += 1  # a remembered backward looks at no counter
+        if trace.memory.elsewhere is None:
+            trace.memory.elsewhere = {}
+        trace.memory.elsewhere[value.storage] = t._vc
+        trace.graph.hooked += 1  # a remembered backward looks at no counter
 
 
 def _edge_elsewhere(t: Any) -> Any:
@@ -154,7 +154,7 @@ def _edge_elsewhere(t: Any) -> Any:
     What this thread records later must not change it.
     """
     value = t._v if t._stale is None else t._stale
-    if t._trace is None or t._trace.done or t._trace is local.trace or value.index < 0:
+    if t._trace is None or t._trace.outcome.done or t._trace is local.trace or value.index < 0:
         return None
     if t._stale is not None and t._base_ is not None:  # its history is made anew from its base
         return None

@@ -40,7 +40,7 @@ def view(op: Op, args: Any, kwargs: Any, state: State, trace: Trace) -> Any:
         lens = _lens(op, args, kwargs, state)
         if len(state.operands) == 1:  # else a number among the arguments is an input
             state.lens = lens
-    if not lens or local.view_replay or local.vmap is not None:
+    if not lens or local.settings.view_replay or local.vmap is not None:
         return None
     root = source = args[0]
     with sharing:
@@ -64,7 +64,7 @@ def view(op: Op, args: Any, kwargs: Any, state: State, trace: Trace) -> Any:
         out._trace = trace
         out._base_ = root
         out._viewed = root, lens
-        out._shares = trace.viewed = True
+        out._shares = trace.memory.viewed = True
         if source._creation or not state.mode.grad:
             kept = state.mode.grad or source._creation == "inference"
             out._creation = source._creation if kept else "no_grad"
@@ -86,7 +86,7 @@ def view_again(source: Any, lens: Any, value: Value, creation: Any, trace: Trace
     out._trace = trace
     out._base_ = source
     out._viewed = source, lens
-    out._shares = source._shares = trace.viewed = True
+    out._shares = source._shares = trace.memory.viewed = True
     if creation:
         out._creation = creation
     me = ref(out)
@@ -123,7 +123,7 @@ def detached(t: Any) -> Any:
     out._viewed = ref(t), None
     out._shares = t._shares = True
     if t._trace is not None:
-        t._trace.viewed = True
+        t._trace.memory.viewed = True
     if t._vc is not None:
         out._vc = t._vc
     t._viewers = [ref(out)]

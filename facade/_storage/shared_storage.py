@@ -94,7 +94,7 @@ def _make_storage(t: Any) -> None:
 def _join(t: Any, store: Storage) -> None:
     t._store, t._shares = store, True
     if t._trace is not None:
-        t._trace.viewed = True
+        t._trace.memory.viewed = True
     members = store.members
     if len(members) >= store.room:  # `x.detach()` in a loop that never writes to `x`
         members[:] = [m for m in members if m() is not None]
@@ -132,7 +132,7 @@ def _share(source: Any, out: Any, lens: Lens, view: bool, read: Lens) -> Any:
     if view:
         out._base_ = source if source._base_ is None else source._base_
         out._blens = source._blens + lens
-        if local.view_replay or type(source._blens) is Replayed:
+        if local.settings.view_replay or type(source._blens) is Replayed:
             out._blens = Replayed(out._blens)
     if source._dual_root is not None and view:
         root, start = source._dual_root

@@ -28,7 +28,7 @@ def rebind(t: Any, value: Value) -> None:
     note_write(trace, t, me)
     t._trace = None
     t._v, t._trace, t._array, t._stale = value, trace, None, None
-    trace.viewed |= t._shares
+    trace.memory.viewed |= t._shares
     trace.refs.append(me)
 
 

@@ -182,7 +182,7 @@ class AutogradMixin(GradMixin):
             if view is not None and view._stale is not None and not view._creation:
                 enter(view, local.trace)  # PyTorch makes its history anew when it is written to
             if self._v.role == NODE and self._trace is local.trace:
-                local.trace.detached |= {self._v}
+                local.trace.graph.detached |= {self._v}
             self._set_role(False)
         self._duals = None
         return self

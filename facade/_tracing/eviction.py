@@ -19,7 +19,7 @@ def bound(recorder: Local) -> None:
     Called between traces. What stays are the paths to the programs that ran last, up to half
     of the limit.
     """
-    if recorder.states <= MAX_STATES:
+    if recorder.trie.states <= MAX_STATES:
         return
     ends = [s for s in _states(recorder) if s.used]
     ends.sort(key=lambda s: s.used, reverse=True)
@@ -33,15 +33,15 @@ def bound(recorder: Local) -> None:
         if len(keep) + len(path) > MAX_STATES // 2:
             break
         keep.update(path)
-    keep.update(recorder.roots.values())
+    keep.update(recorder.trie.roots.values())
     for state in keep:
         state.next = {k: v for k, v in state.next.items() if _leads_to_kept(v, keep)}
-    recorder.states = len(keep)
+    recorder.trie.states = len(keep)
 
 
 def _states(recorder: Local) -> list[State]:
     found: dict[State, None] = {}
-    stack = list(recorder.roots.values())
+    stack = list(recorder.trie.roots.values())
     while stack:
         state = stack.pop()
         if state not in found:  # a step may be known by more than one key

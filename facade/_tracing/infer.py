@@ -208,6 +208,6 @@ def step(
         node.primal = primal
     for observe in mode.observers:
         observe(after)
-    local.states += 1
+    local.trie.states += 1
     state.next[key] = after
     return after

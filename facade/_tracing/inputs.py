@@ -65,10 +65,10 @@ def refuse_lost(t: Any) -> None:
     if local.mode.grad:
         error = RuntimeError(
             "the graph of this tensor is lost: the program that recorded it failed with "
-            f"{type(t._trace.failure).__name__}. Its value is there (`detach()`); to differentiate "
-            "it, compute it again."
+            f"{type(t._trace.outcome.failure).__name__}. Its value is there (`detach()`); to "
+            "differentiate it, compute it again."
         )
-        raise error from t._trace.failure
+        raise error from t._trace.outcome.failure
 
 
 def rests(t: Any, trace: Trace) -> bool:
@@ -119,7 +119,7 @@ def held_by(t: Any) -> Any:
     if t._array is not None:
         return id(t._array)
     trace = t._trace
-    return object() if trace is None else (trace.serial, t._v)
+    return object() if trace is None else (trace.graph.serial, t._v)
 
 
 def note_entry(trace: Trace, t: Any, value: Value) -> None:
@@ -157,7 +157,7 @@ def step_to_input(trace: Trace, kind: Value) -> Value:
     after.value, after.values = value, (value,)
     after.count += 1
     after.where = None
-    local.states += 1
+    local.trie.states += 1
     state.next[kind] = after
     return value
 

@@ -92,7 +92,7 @@ def begin() -> Trace:
 
 def home(t: Any) -> Trace | None:
     """Return the trace in which a tensor, or what it reads from, is pending; None at rest."""
-    if t._trace is not None and not t._trace.done:
+    if t._trace is not None and not t._trace.outcome.done:
         return t._trace  # type: ignore[no-any-return]
     if t._viewed is not None and t._viewed[1] is not None:
         return home(t._viewed[0])

@@ -72,7 +72,7 @@ def mark_entered(t: Any, value: Value, trace: Trace) -> None:
     """Turn a tensor at rest, whose array is an input of the trace already, into that input."""
     t._trace = None
     t._v, t._trace = value, trace
-    trace.viewed |= t._shares
+    trace.memory.viewed |= t._shares
     trace.refs.append(ref(t))
     if t._vc is not None:
         trace.versions[value.storage] = t._vc[0]

@@ -39,13 +39,13 @@ def over_budget(trace: Trace) -> bool:
 @contextmanager
 def uncut() -> Iterator[None]:
     """Keep the program of the block uncut, however long; cut before the block, if need be."""
-    if not local.uncut and over_budget(local.trace):
+    if not local.cuts.uncut and over_budget(local.trace):
         cut_for_budget(local.trace)
-    before, local.uncut = local.uncut, True
+    before, local.cuts.uncut = local.cuts.uncut, True
     try:
         yield
     finally:
-        local.uncut = before
+        local.cuts.uncut = before
 
 
 def cut_for_budget(trace: Trace) -> None:
@@ -55,11 +55,11 @@ def cut_for_budget(trace: Trace) -> None:
     programs that follow hold a whole number of turns: they all have the same structure. Python
     numbers that change from turn to turn are inputs of those programs.
     """
-    if local.uncut:
+    if local.cuts.uncut:
         return
-    end, before = trace.state, local.turn_end
+    end, before = trace.state, local.cuts.turn_end
     if local.budget and before in (None, end):  # the loop goes on as it did
-        budget, local.turn_end = local.budget, end
+        budget, local.cuts.turn_end = local.budget, end
     else:
         nodes = [s for s in end.path() if isinstance(s.entry, Node)]
         kinds = [[(v.shape, v.dtype, v.weak) for v in s.operands] for s in nodes]
@@ -72,7 +72,7 @@ def cut_for_budget(trace: Trace) -> None:
         turn = sum(s.nodes - s.parent.nodes for s in last if s.parent)
         drawn = sum(getattr(getattr(s.call, "op", None), "random", False) for s in last)
         budget = max(1, TURN // (turn + drawn * (DRAWN - 1))) * turn if turn else 0
-        local.turn_end = None
+        local.cuts.turn_end = None
     too_big = trace.nbytes > BUDGET_BYTES
     local.runner.cut(_TOO_BIG if too_big else _TOO_LONG)
     local.budget = budget  # until something else cuts: then the loop is over

@@ -30,7 +30,7 @@ _ends: WeakSet[State] = WeakSet()  # preparations that ran on their own: again, 
 def prepared_anew(trace: Trace, op: Any, args: Any) -> bool:
     """Return whether the program so far is a new preparation, and `op` begins the graph."""
     state = trace.state
-    if state.nodes < LEAST or state.next or local.uncut or local.vmap is not None:
+    if state.nodes < LEAST or state.next or local.cuts.uncut or local.vmap is not None:
         return False
     if not state.mode.grad or not any(isinstance(a, Handle) and a._tracked for a in args):
         return False

@@ -89,7 +89,7 @@ def note_write(trace: Trace, t: Any, me: Any) -> None:
             entered = trace.entered.get(id(t)) if trace.bulk else None
             if entered is not None and entered[0]() is t and entered[2] == id(array):
                 array = entered[1]
-    trace.undo.append(Write(me, value, array, t._store if t._shares else None))
+    trace.memory.undo.append(Write(me, value, array, t._store if t._shares else None))
 
 
 def take_back(trace: Trace, arrays: Sequence[Any], since: int = 0) -> None:
@@ -100,7 +100,7 @@ def take_back(trace: Trace, arrays: Sequence[Any], since: int = 0) -> None:
       since: how many notes to leave alone.
     """
     places = {value.index: k for k, value in enumerate(_inputs(trace))}
-    for note in reversed(trace.undo[since:]):
+    for note in reversed(trace.memory.undo[since:]):
         if type(note) is Draw:
             if note.value.index in places:
                 note.generator.return_to(arrays[places[note.value.index]], note.drawn)
@@ -122,7 +122,7 @@ def take_back(trace: Trace, arrays: Sequence[Any], since: int = 0) -> None:
             else:
                 array = array if place is None else arrays[place]
                 t._v, t._trace, t._array, t._stale = note.value.resting, None, array, None
-    del trace.undo[since:]
+    del trace.memory.undo[since:]
 
 
 def _give_back(
@@ -149,7 +149,7 @@ def values_before(trace: Trace, t: Any) -> list[tuple[Value, Any]]:
     """
     places = {value.index: k for k, value in enumerate(_inputs(trace))}
     found = []
-    for note in reversed(trace.undo):
+    for note in reversed(trace.memory.undo):
         if type(note) is Write and note.tensor() is t:
             place = note.place(places)
             array = None if note.array is True else note.array  # True is a mark, no array
@@ -174,7 +174,7 @@ def written_over(trace: Trace) -> dict[int, int]:
         if given.shape == value.shape and given.dtype == value.dtype:
             found.setdefault(value.index, place)
 
-    for note in trace.undo:
+    for note in trace.memory.undo:
         if type(note) is Update:
             for p, before in zip(note.params, note.values, strict=True):
                 add(p, places.get(before.index))

@@ -31,8 +31,8 @@ class _State:
 
     def set(self, enabled: bool, check_nan: bool) -> None:
         self.enabled, self.check_nan = enabled, check_nan
-        anomaly.watch = local.watch = Watch() if enabled and check_nan else None
-        anomaly.tell = local.anomaly = warn if enabled else None
+        anomaly.watch = local.settings.watch = Watch() if enabled and check_nan else None
+        anomaly.tell = local.settings.anomaly = warn if enabled else None
         mode = local.mode
         local.set_mode(Mode.of(mode.enabled, mode.inference, mode.autocast, anomaly=enabled))
 

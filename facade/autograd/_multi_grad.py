@@ -96,4 +96,4 @@ def register_multi_grad_hook(
 
 def current_task() -> Any:
     """Return the backward pass that is walking in this thread."""
-    return local.tasks[-1]
+    return local.autograd.tasks[-1]

@@ -26,13 +26,13 @@ class ImperativeEngine:
         Raises:
           RuntimeError: outside of a backward pass.
         """
-        if not local.tasks:
+        if not local.autograd.tasks:
             raise RuntimeError("Final callbacks can only be installed during backward pass.")
-        local.tasks[-1].callbacks.append(callback)
+        local.autograd.tasks[-1].callbacks.append(callback)
 
     def is_checkpoint_valid(self) -> bool:
         """Tell if a reentrant checkpoint may run: not within `grad` or `backward(inputs=...)`."""
-        return all(task.captures is None for task in local.tasks)
+        return all(task.captures is None for task in local.autograd.tasks)
 
 
 class _VariableMeta(type):

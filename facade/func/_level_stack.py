@@ -38,13 +38,13 @@ class LevelStack(threading.local, VmapStack):
     def suspended(self) -> Iterator[Level]:
         """Record as if outside of the innermost level, on batches, but without a cut."""
         level = self.levels.pop()
-        before, local.aside = local.aside, True
+        before, local.cuts.aside = local.cuts.aside, True
         self._show()
         try:
             yield level
         finally:
             self.levels.append(level)
-            local.vmap, local.aside = self, before
+            local.vmap, local.cuts.aside = self, before
 
     def _show(self) -> None:
         """Show the stack to the layers below where it has a level."""

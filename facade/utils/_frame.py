@@ -101,7 +101,7 @@ class Frame:
 
     def took_duals(self) -> bool:
         """Tell whether an op of the forward pass had a tangent: those are not computed again."""
-        duals = local.trace.duals or {}
+        duals = local.trace.graph.duals or {}
         return any(v in duals for s in op_steps(self.region) for v in s.operands)
 
     def close(self) -> None:
@@ -114,10 +114,10 @@ class Frame:
             kept.tensor = None
         self.kept = []
         del self.region
-        if trace.frames is None:
-            trace.frames = {}
-        trace.frames.update(dict.fromkeys(bearing_steps(self.steps), self))
-        trace.hooked += 1  # no remembered backward calls the function again
+        if trace.graph.frames is None:
+            trace.graph.frames = {}
+        trace.graph.frames.update(dict.fromkeys(bearing_steps(self.steps), self))
+        trace.graph.hooked += 1  # no remembered backward calls the function again
 
     # ------------------------------------------------------------ in backward
 
@@ -168,7 +168,7 @@ class Frame:
 
     def _recomputed(self, grads: list[Any], env: dict[int, Value] | None = None) -> Latest:
         """Return what the second call recorded, one for each backward pass (or group of them)."""
-        before, now = self.here.latest, owner(local.tasks)
+        before, now = self.here.latest, owner(local.autograd.tasks)
         mine = before is not None and now is not None and before.owner() is now
         if before is not None and mine and before.is_here():
             return before
@@ -201,7 +201,7 @@ class Frame:
         self._compare(steps, found)
         args = {enter(a, local.trace).index for a in unpacked if isinstance(a, Handle)}
         made = dict(zip(bearing_steps(self.steps), bearing_steps(steps), strict=False))
-        frames = local.trace.frames or {}  # of this call too, which must not hold itself
+        frames = local.trace.graph.frames or {}  # of this call too, which must not hold itself
         inner = {s: frames[s] for s in made.values() if s in frames}
         env, states = replay(steps, kept, grads, env, args)
         return Latest(made, inner, env, states, found)

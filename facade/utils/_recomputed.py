@@ -35,7 +35,7 @@ class Latest:
         self.made, self.inner, self.env = made, inner, env
         self.states, self.found = states, found
         self.numbers = {v.index for s in states for v in s.values}
-        now = owner(local.tasks)
+        now = owner(local.autograd.tasks)
         self.owner = ref(now) if now is not None else lambda: None
         self._trace = ref(local.trace)
         self.spent: set[Any] = set()

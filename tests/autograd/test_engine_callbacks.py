@@ -73,7 +73,7 @@ def test_passes_nest_deeper_than_python_calls() -> None:
                 with leafax.enable_grad():
                     Deep.apply(ctx.x).sum().backward()
             else:
-                reached.append(len(leafax._core.trie.local.tasks))
+                reached.append(len(leafax._core.trie.local.autograd.tasks))
             return grad
 
     reached: list[int] = []

@@ -26,7 +26,7 @@ def test_the_trie_is_bounded_and_hot_loops_stay(monkeypatch: pytest.MonkeyPatch)
         for _ in range(i):  # a program that never comes again
             y = y + 1
         assert y.item() == pytest.approx(reference + i, rel=1e-12)
-        assert local.states <= 400 + 150
+        assert local.trie.states <= 400 + 150
     leafax.explain(clear=True)
     optimizer.zero_grad()
     (w * w).sum().backward()

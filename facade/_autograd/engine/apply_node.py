@@ -49,7 +49,7 @@ def _apply(task: Any, node: Node, grads: list[Any], needed: set[Any]) -> list[An
     if frame is None:
         task.check(node)
         fresh = None
-        if trace.silent if node.trace is trace else node.saved:
+        if trace.memory.silent if node.trace is trace else node.saved:
             fresh = extensions.rewritten(node)
         if not fresh and (task.create_graph or task.looking):
             views = not task.create_graph or bool(local.mode.dual)
@@ -144,7 +144,7 @@ def _apply_saved(task: Any, node: Node, wanted: Any, given: Any, grads: list[Any
         return record_residual(state, residual, arrays, given, take, cts, strides)
     saved = node.saved or {}
     if node.trace is not None and node.saved is None:
-        if state in node.trace.freed:
+        if state in node.trace.graph.freed:
             if needed(state):
                 raise RuntimeError(FREED)
             present = {}

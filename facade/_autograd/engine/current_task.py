@@ -45,12 +45,12 @@ extensions.run_node = run_node
 
 def current_node() -> Any:
     """Get the node that the innermost backward pass of this thread is visiting, or None."""
-    return local.tasks[-1].current if local.tasks else None
+    return local.autograd.tasks[-1].current if local.autograd.tasks else None
 
 
 def task_number() -> int:
     """Get the number of the backward pass that walks in this thread, -1 outside of one."""
-    return local.tasks[-1].number if local.tasks else -1
+    return local.autograd.tasks[-1].number if local.autograd.tasks else -1
 
 
 def execution_order() -> list[Any]:
@@ -59,18 +59,18 @@ def execution_order() -> list[Any]:
     Raises:
       RuntimeError: outside of a backward pass, or while `set_multithreading_enabled` says True.
     """
-    if not local.tasks:
+    if not local.autograd.tasks:
         raise RuntimeError(
             "_current_graph_task_execution_order should only be called during the backward pass"
         )
-    if local.multithreading:
+    if local.settings.multithreading:
         raise RuntimeError(
             "get_current_graph_task_execution_order expects the current backward to be executed "
             "with multithreading disabled, e.g. by running:\n\n"
             ">>> with torch.autograd.set_multithreading_enabled(False):\n"
             "...     torch.autograd.grad(...)\n"
         )
-    task = local.tasks[-1]
+    task = local.autograd.tasks[-1]
     waiting, needed = task.explore()
     order: list[Any] = []
     ready = ReadyQueue()
@@ -101,11 +101,11 @@ def will_execute(node: Any) -> bool:
         raise RuntimeError(
             f"_will_engine_execute_node expects an grad_fn, but got {type(node).__name__}"
         )
-    if not local.tasks:
+    if not local.autograd.tasks:
         raise RuntimeError(
             "_get_should_execute_nodes should only be called during the backward pass"
         )
-    task = local.tasks[-1]
+    task = local.autograd.tasks[-1]
     alone = len(task.roots) == 1 and node is task.roots[0][0][0]
     found = node in task.reached and not alone
     if found and node.accumulates and task.captures is not None and not task.accumulate_captured:

@@ -67,27 +67,27 @@ class GraphTask:
         self.looking = False  # whether somebody can look at a gradient on its way
         self.number = next(_numbers)
         self.current: Any = None  # the node that is being visited
-        self.watch: Any = local.watch
+        self.watch: Any = local.settings.watch
         self.callbacks: list[Any] = []  # called once the pass is over
         self.warnings: list[tuple[str, str]] = []  # given then, as PyTorch gives its own
 
     def run(self) -> dict[Edge, Any]:
         """Walk the graph; returns the captured gradients by edge."""
-        mode, hooks = local.mode, local.pack_hooks
-        limit = make_room(len(local.tasks))
+        mode, hooks = local.mode, local.autograd.pack_hooks
+        limit = make_room(len(local.autograd.tasks))
         local.set_mode(Mode.of(self.create_graph, mode.inference, mode.autocast))
-        local.tasks.append(self)
+        local.autograd.tasks.append(self)
         try:
             self._walk()
             for callback in self.callbacks:  # one may add others
                 callback()
         except Exception:
-            if local.anomaly is not None and self.current is not None:
-                local.anomaly(self.current)
+            if local.settings.anomaly is not None and self.current is not None:
+                local.settings.anomaly(self.current)
             raise
         finally:
-            local.tasks.pop()
-            local.pack_hooks = hooks  # what hooks did to them inside the walk ends with it
+            local.autograd.tasks.pop()
+            local.autograd.pack_hooks = hooks  # what hooks did to them inside the walk ends with it
             local.set_mode(mode)
             if limit:
                 sys.setrecursionlimit(limit)
@@ -247,7 +247,7 @@ class GraphTask:
         if grad is not None and leaf._tracked:
             grad = in_grad_dtype(leaf, grad, node.left)
             # A hook of the node sees the gradient that `.grad` holds if nobody else has it.
-            asked = bool(node.post_hooks) or not local.grad_layout
+            asked = bool(node.post_hooks) or not local.settings.grad_layout
             alone = asked and sys.getrefcount(grad) <= 3
             self.add_to(node, grad, alone)
         if node.hooked():
@@ -270,7 +270,7 @@ class GraphTask:
                 else:
                     leaf._grad = leaf._grad + grad
                 told = leaf._grad._shares or leaf._grad._v.strides is not leaf._v.strides
-                if told and local.grad_layout:
+                if told and local.settings.grad_layout:
                     self.warnings += layout_warnings(leaf, self.create_graph)
         self.effects.append(("leaf", leaf, leaf._grad))
 

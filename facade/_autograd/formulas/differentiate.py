@@ -100,7 +100,7 @@ def number(node: Any, index: int) -> Any:
 
     What a pass records with it is right for this number only.
     """
-    for task in local.tasks:
+    for task in local.autograd.tasks:
         task.numbered = True
     value = node.state.operands[index]
     if node.trace is None:

@@ -123,7 +123,7 @@ def _factor_of_source(s: Any) -> Any:
     others = places.multiplied(src.masked_fill(single, 1), x, s.static("include_self", True))
     grad = places.taken(s.g * s.result) / src.masked_fill(zero, 1)
     grad = places.taken(s.g * others).where(single, grad)
-    look = not active.depth and not local.uncut  # a transform could not look at values
+    look = not active.depth and not local.cuts.uncut  # a transform could not look at values
     if look and bool((zeros > 1).any()):
         name = s.node.state.call.op.name
         return DelayedError(_TWICE.format(op=name, src=places.name), 1)(grad)

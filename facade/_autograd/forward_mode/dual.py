@@ -7,7 +7,7 @@ ordinary lazy tensors: they can be differentiated, and a level below carries its
 
 A view of a dual has a view of the tangent, and a write writes the tangent, so views and writes
 keep tangents right by the means that they have for values. A backward pass reads the tangents of
-what ops took from `Trace.duals`: forward over reverse.
+what ops took from `trace.graph.duals`: forward over reverse.
 """
 
 from __future__ import annotations

@@ -145,10 +145,10 @@ def attach_tangents(call: Any, operands: Sequence[Any], outs: Sequence[Any]) -> 
 
 def keep_for_backward(trace: Trace, value: Value, duals: Duals) -> None:
     """Keep the tangents of what an op took for a backward pass through it."""
-    if trace.duals is None:
-        trace.duals = {}
-    trace.hooked += 1  # no remembered backward knows of tangents
-    kept = trace.duals[value] = Duals(duals)
+    if trace.graph.duals is None:
+        trace.graph.duals = {}
+    trace.graph.hooked += 1  # no remembered backward knows of tangents
+    kept = trace.graph.duals[value] = Duals(duals)
     for level in kept:
         opened.levels[level - 1].append(ref(kept))
 
@@ -156,7 +156,7 @@ def keep_for_backward(trace: Trace, value: Value, duals: Duals) -> None:
 def _tangent_of(x: Any, level: int) -> Any:
     if isinstance(x, Handle):
         return get_tangent(x, level)
-    found = local.trace.duals.get(x) if local.trace.duals else None
+    found = local.trace.graph.duals.get(x) if local.trace.graph.duals else None
     return None if found is None else found.get(level)
 
 

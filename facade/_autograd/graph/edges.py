@@ -68,16 +68,16 @@ def edge_of(trace: Trace, value: Value) -> Any:
 
 def node_of(trace: Trace, state: State) -> Node:
     """Get the node of a state of `trace`; the same object as long as somebody holds it."""
-    node = trace.node(state)
+    node = trace.graph.node(state)
     if node is None:
         made = state.node_class
         if made is None:
             made = state.node_class = node_class(node_name(state))
         with sharing:
-            node = trace.node(state)
+            node = trace.graph.node(state)
             if node is None:
                 node = made(trace, state)
-                trace.hold(state, node)
+                trace.graph.hold(state, node)
     return node  # type: ignore[no-any-return]
 
 
@@ -95,9 +95,9 @@ def grad_fn(t: Any) -> Any:
     value = t._v
     if value.role <= LEAF:
         return None
-    if value.index >= 0 and t._trace.failure is not None:
+    if value.index >= 0 and t._trace.outcome.failure is not None:
         refuse_lost(t)
-    if value.index >= 0 and not t._trace.done:
+    if value.index >= 0 and not t._trace.outcome.done:
         edge = edge_of(t._trace, value)
         return edge[0] if edge is not None else None
     return t._node
@@ -126,7 +126,7 @@ def gradient_edge(t: Any) -> tuple[Any, int]:
     if fn is None:
         return accumulator(t), 0
     value = t._v
-    if value.index >= 0 and not t._trace.done:
+    if value.index >= 0 and not t._trace.outcome.done:
         return edge_of(t._trace, value)  # type: ignore[no-any-return]
     return fn, t._out
 
@@ -153,16 +153,16 @@ def retain(t: Any, edge: Value, trace: Trace) -> None:
     if after is None:
         after = trace.state.next[key] = State(trace.state, None, trace.state.mode)
     trace.state = after
-    trace.retains[(edge.state, edge.out)] = ref(t)
+    trace.graph.retains[(edge.state, edge.out)] = ref(t)
 
 
 def unretain(t: Any) -> None:
     """Take `t` off the node where it retained its gradient."""
     trace = t._trace
     if trace is not None:
-        for place, holder in list(trace.retains.items()):
+        for place, holder in list(trace.graph.retains.items()):
             if holder() is t:
-                del trace.retains[place]
+                del trace.graph.retains[place]
     node = t._node
     if node is None and t._stale is None:  # written to in no_grad since an earlier program
         node = grad_fn(t)

@@ -15,7 +15,7 @@ def external(value: Value, node: Any, out: int) -> Value:
     trace = local.trace
     made = alias(trace, value, resting(value.aval, True, EXTERNAL, value.inference))
     trace.sources[made] = Source(node, out)
-    trace.hooked += 1  # no remembered backward knows this node
+    trace.graph.hooked += 1  # no remembered backward knows this node
     return made
 
 
@@ -29,7 +29,7 @@ def set_history(t: Any, node: Any, out: int) -> Any:
         value = enter(t, trace)
         value = alias(trace, value, resting(value.aval, True, LEAF, value.inference))
         trace.sources[value] = t
-        trace.hooked += 1
+        trace.graph.hooked += 1
         t._v, t._trace, t._accumulator = value, trace, lambda: node
         t._eventful = True
         renew_entry(trace, t, value)

@@ -80,10 +80,11 @@ class Node:
         """List `(output, weak reference)` of the tensors that retain their gradient here."""
         if self.retains is not None:
             return self.retains
-        if self.trace is None or not self.trace.retains:
+        if self.trace is None or not self.trace.graph.retains:
             return []
         found = [
-            (k, self.trace.retains.get((self.state, k))) for k in range(len(self.state.values))
+            (k, self.trace.graph.retains.get((self.state, k)))
+            for k in range(len(self.state.values))
         ]
         return [(k, r) for k, r in found if r is not None]
 
@@ -108,10 +109,8 @@ class Node:
         """Nodes recorded later run earlier."""
         if self._number is not None:
             return (SET_BY_HAND, self._number)
-        return (self._serial(), self.state.depth)
-
-    def _serial(self) -> int:
-        return self.trace.serial if self.trace is not None else self._edges.serial
+        serial = self._edges.serial if self.trace is None else self.trace.graph.serial
+        return (serial, self.state.depth)
 
     def _sequence_nr(self) -> int:
         return self.state.depth if self._number is None else self._number
@@ -122,7 +121,7 @@ class Node:
         self.mark_hooked()
 
     def is_freed(self) -> bool:
-        if self.trace is not None and self.state in self.trace.freed:
+        if self.trace is not None and self.state in self.trace.graph.freed:
             return active_saves(self.state)
         return self.freed
 
@@ -130,7 +129,7 @@ class Node:
         """Drop what the gradient reads; nodes that save nothing can run again."""
         self.packed = None
         if self.trace is not None:
-            self.trace.freed.add(self.state)
+            self.trace.graph.freed.add(self.state)
         elif active_saves(self.state):
             # Numbers stay: those that became inputs of the program are among what was saved.
             kinds, saved = self.state.operands, self.saved or {}
@@ -145,7 +144,7 @@ class Node:
 
     def checkpoint(self) -> Any:
         """Return the checkpointed call that the node is part of, None if it is of none."""
-        frames = self.trace.frames if self.trace is not None else None
+        frames = self.trace.graph.frames if self.trace is not None else None
         return frames.get(self.state) if frames else self.frame
 
     def next_edges(self) -> list[Any]:
@@ -163,7 +162,7 @@ class Node:
             if isinstance(self.state.call, VjpCall):  # what it does not read gets no gradient
                 led = frozenset(gradient_places(self.state))
                 made[:] = [e if k in led else None for k, e in enumerate(made)]
-            made.serial = trace.serial
+            made.serial = trace.graph.serial
             self._edges = made
         return self._edges  # type: ignore[no-any-return]
 
@@ -224,8 +223,8 @@ class Node:
     def mark_hooked(self) -> None:
         """Tell the trace that its remembered passes do not hold for a hooked node."""
         if self.trace is not None:
-            self.trace.hooked += 1
-            self.trace.hold(self.state, self)
+            self.trace.graph.hooked += 1
+            self.trace.graph.hold(self.state, self)
 
     def __getattr__(self, name: str) -> Any:
         for beginning, attribute in extensions.attributes.items():

@@ -16,20 +16,22 @@ from .reachable import onward
 
 def note_node(trace: Trace, state: State) -> None:
     """Note that the node of `state` carries notes from now on."""
-    if trace.weak:  # it holds no nodes any more
+    if trace.graph.weak:  # it holds no nodes any more
         return
-    if trace.noted is None:
-        trace.noted = {}
-    if state not in trace.noted:
-        trace.noted[state] = None
+    if trace.graph.noted is None:
+        trace.graph.noted = {}
+    if state not in trace.graph.noted:
+        trace.graph.noted[state] = None
         _watch(trace)
 
 
 def _watch(trace: Trace) -> None:
     """Find for each noted node a tensor that leads to it; weaken what none leads to."""
-    assert trace.noted is not None
+    assert trace.graph.noted is not None
     seen: set[State] = set()
-    unwatched = [s for s, watcher in trace.noted.items() if watcher is None or watcher() is None]
+    unwatched = [
+        s for s, watcher in trace.graph.noted.items() if watcher is None or watcher() is None
+    ]
     if not unwatched:
         return
     for r in trace.refs:
@@ -41,12 +43,12 @@ def _watch(trace: Trace) -> None:
         for state in unwatched:
             if state in new:
                 watcher = watcher or ref(t, _ended(trace))
-                trace.noted[state] = watcher
+                trace.graph.noted[state] = watcher
         del t
     dead = [s for s in unwatched if s not in seen]
     if dead:
         for state in dead:
-            del trace.noted[state]
+            del trace.graph.noted[state]
         _let_go(trace, seen)
 
 
@@ -55,7 +57,7 @@ def _ended(trace: Trace) -> Any:
 
     def callback(_: Any) -> None:
         trace = held()
-        if trace is not None and not trace.done and trace is local.trace:
+        if trace is not None and not trace.outcome.done and trace is local.trace:
             _watch(trace)
 
     return callback
@@ -77,8 +79,8 @@ def _reached(trace: Trace, value: Any, seen: set[State]) -> set[State]:
 
 def _let_go(trace: Trace, reached: set[State]) -> None:
     """Drop the nodes that no tensor leads to; who holds one still walks on from it."""
-    dead = [n for s, n in trace.grad_fns.items() if s not in reached]
+    dead = [n for s, n in trace.graph.grad_fns.items() if s not in reached]
     for node in dead:
         node.next_edges()
     for node in dead:
-        trace.grad_fns.pop(node.state, None)
+        trace.graph.grad_fns.pop(node.state, None)

@@ -23,7 +23,7 @@ class CustomNode:
 
     def __init__(self) -> None:
         state = local.trace.state
-        self.graph_order: tuple[float, float] = (local.trace.serial, state.depth + 0.5)
+        self.graph_order: tuple[float, float] = (local.trace.graph.serial, state.depth + 0.5)
         self._edges: list[Any] = []
         self.tensor_hooks: dict[int, tuple[int, Any]] = {}
         self.pre_hooks: dict[int, Any] = {}

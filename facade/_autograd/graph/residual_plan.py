@@ -28,8 +28,8 @@ def residual_plan(trace: Trace, live: Sequence[Value]) -> ResidualPlan | None:
     """Find what the graph's live part needs to be differentiated after a cut; None for nothing."""
     edges = [v.edge for v in live if v.role == NODE and v.edge is not None]
     stack: list[State] = [edge.state for edge in edges if _stays(edge.state, trace)]
-    if trace.grad_fns:
-        stack += [s for s, n in trace.grad_fns.items() if not n.is_freed()]
+    if trace.graph.grad_fns:
+        stack += [s for s, n in trace.graph.grad_fns.items() if not n.is_freed()]
     if not stack:
         return None
     seen: set[State] = set()
@@ -43,7 +43,7 @@ def residual_plan(trace: Trace, live: Sequence[Value]) -> ResidualPlan | None:
     values: dict[Value, None] = {}
     residuals = []
     read: list[frozenset[int]] = []
-    frames = trace.frames or {}
+    frames = trace.graph.frames or {}
     for state in states:
         if state in frames:  # checkpointed: nothing is kept
             read.append(frozenset())
@@ -68,7 +68,7 @@ def _states_before(state: State) -> list[State]:
 
 
 def _stays(state: State, trace: Trace) -> bool:
-    return state not in trace.freed or _reads_number(state)
+    return state not in trace.graph.freed or _reads_number(state)
 
 
 def _reads_number(state: State) -> bool:

@@ -31,10 +31,11 @@ def save_residuals(trace: Trace, recipe: Any, outcome: Any, live: list[Any]) -> 
         node.retains = node.retains_of()
     holders = _LiveTensors(live)
     tensors: dict[Value, Any] = {}
+    frames = trace.graph.frames or {}
     for node, read in zip(nodes, plan.read, strict=True):
         state = node.state
-        if trace.frames and state in trace.frames:
-            node.frame, node.trace = trace.frames[state], None
+        if state in frames:
+            node.frame, node.trace = frames[state], None
             continue
         places = (*read, *[index for _, index in saved_places(state)])
         node.saved = saved = {}
@@ -71,7 +72,7 @@ def _version_counters(trace: Trace, plan: ResidualPlan, live: list[Any]) -> dict
             # What hooks packed before a write has a counter of its own, which stands still.
             if storage not in counters or t._vc[0] > counters[storage][0]:
                 counters[storage] = t._vc
-    for storage, vc in (trace.elsewhere or {}).items():
+    for storage, vc in (trace.memory.elsewhere or {}).items():
         if storage in guarded:
             counters.setdefault(storage, vc)
     return counters
@@ -139,13 +140,13 @@ def _saved_operand(
     if vc is None and tensor._vc is not None:
         vc = tensor._vc
     # The tensor that the state had as an operand, also if its `.data` was set since.
-    holder = _renewed(trace, value, state.depth) if trace.silent else None
+    holder = _renewed(trace, value, state.depth) if trace.memory.silent else None
     if holder is None:
         holder = live.holder(value)
     if holder is not None:
-        return Saved(tensor, version, vc, ref(holder), value in trace.detached, None, None)
+        return Saved(tensor, version, vc, ref(holder), value in trace.graph.detached, None, None)
     mate, base = _weak(live.mates.of(value)), _weak(live.base_of(value))
-    return Saved(tensor, version, vc, None, value in trace.detached, mate, base)
+    return Saved(tensor, version, vc, None, value in trace.graph.detached, mate, base)
 
 
 def _operand_tensor(
@@ -154,14 +155,14 @@ def _operand_tensor(
     """Give the tensor of an operand: the user's own where it still can stand for the value."""
     tensor = None
     holder = live.by_value.get(id(value))
-    if holder is None and trace.silent:
+    if holder is None and trace.memory.silent:
         holder = _renewed(trace, value, state.depth, flagged=True)
     if holder is not None and _readable(holder):
         tensor = holder if value.role == LEAF or not value.requires_grad else None
     if tensor is None:
         tensor = _tensor_of_array(trace, outcome.outputs[recipe.places[value.index]], value)
-    if trace.duals and value in trace.duals:
-        tensor._duals = trace.duals[value]
+    if trace.graph.duals and value in trace.graph.duals:
+        tensor._duals = trace.graph.duals[value]
     return tensor
 
 
@@ -191,7 +192,7 @@ def _renewed(trace: Trace, value: Value, depth: int, flagged: bool = False) -> A
       depth: of the state that it was an operand of.
       flagged: only one whose memory is the same.
     """
-    for silent in reversed(trace.silent):
+    for silent in reversed(trace.memory.silent):
         if silent.held is None or silent.depth < depth or flagged > silent.flagged:
             continue
         if silent.changes(value, 0):

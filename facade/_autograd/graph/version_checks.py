@@ -18,7 +18,7 @@ from .saved_value import Saved
 
 def modified(value: Value, expected: int, now: int, origin: str, shape: Any = None) -> RuntimeError:
     """Make PyTorch's error for a saved tensor that was written to."""
-    if local.anomaly is not None:
+    if local.settings.anomaly is not None:
         hint = (
             "the backtrace further above shows the operation that failed to compute its gradient. "
             "The variable in question was changed in there or anywhere later. Good luck!"
@@ -46,7 +46,7 @@ def latest_versions(state: State) -> dict[int, int]:
     It follows from the path to `state` alone, so it is worked out from where it was asked last: a
     backward pass with hooks asks at each node.
     """
-    last, latest = local.latest
+    last, latest = local.autograd.latest
     known = last() if last is not None else None
     new: list[State] = []
     at: State | None = state
@@ -60,7 +60,7 @@ def latest_versions(state: State) -> dict[int, int]:
             for v in s.values:
                 if v.version > latest.get(v.storage, 0):
                     latest[v.storage] = v.version
-        local.latest = (ref(state), latest)
+        local.autograd.latest = (ref(state), latest)
     return latest
 
 
@@ -92,12 +92,12 @@ def check_versions(node: Node, latest: dict[int, int], only: int | None = None) 
         if node.trace is None:
             continue
         value = state.operands[index] if index >= 0 else state.values[-1 - index]
-        if index >= 0 and value in node.trace.detached:
+        if index >= 0 and value in node.trace.graph.detached:
             raise RuntimeError(DETACHED)
         now = latest.get(value.storage, 0)
         start = node.trace.versions.get(value.storage, 0)
-        if node.trace.elsewhere is not None and value.storage in node.trace.elsewhere:
-            now = max(now, node.trace.elsewhere[value.storage][0] - start)
+        if node.trace.memory.elsewhere is not None and value.storage in node.trace.memory.elsewhere:
+            now = max(now, node.trace.memory.elsewhere[value.storage][0] - start)
         if now != value.version:
             origin = origin_of(value, node, index)
             held = _held(node.trace, value) if index >= 0 else None

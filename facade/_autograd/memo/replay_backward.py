@@ -68,9 +68,9 @@ def run(root: Any, keep_graph: bool) -> bool:
         value.role == NODE
         and value.index >= 0
         and root._trace is trace
-        and not trace.hooked
-        and local.grad_layout
-        and not (trace.retains and _retained(trace))
+        and not trace.graph.hooked
+        and local.settings.grad_layout
+        and not (trace.graph.retains and _retained(trace))
     )
     before = trace.state
     head = before.next.get(("leaves", value, keep_graph)) if memorable else None
@@ -87,7 +87,7 @@ def run(root: Any, keep_graph: bool) -> bool:
             if held is not None:
                 key = ("backward", head, keep_graph, *held)
                 step = trace.state.next.get(key)
-                if step is not None and step.reads.isdisjoint(trace.freed):
+                if step is not None and step.reads.isdisjoint(trace.graph.freed):
                     replay(trace, step, leaves)
                     return True
     start = trace.state
@@ -143,11 +143,15 @@ def step_of(task: GraphTask, trace: Trace, effects: Any) -> MacroStep:
 
 def is_undisturbed(trace: Trace) -> bool:
     """Tell whether nothing but nodes and tensors has a say in a pass that is walked now."""
-    if local.turned or local.watch is not None or not local.grad_layout or not local.mode.plain:
+    settings = local.settings
+    if local.turned or settings.watch is not None or not settings.grad_layout:
         return False
-    if trace.hooked or trace.frames or trace.duals or trace.elsewhere or trace.silent:
+    if not local.mode.plain:
         return False
-    return not (trace.detached or trace.retains or over_budget(trace))
+    graph, memory = trace.graph, trace.memory
+    if graph.hooked or graph.frames or graph.duals or memory.elsewhere or memory.silent:
+        return False
+    return not (graph.detached or graph.retains or over_budget(trace))
 
 
 def _is_older(source: Any) -> bool:
@@ -157,11 +161,11 @@ def _is_older(source: Any) -> bool:
 
 def _retained(trace: Trace) -> bool:
     """Tell whether a retained gradient is there already: another would be added to it."""
-    return any((t := r()) is not None and t._grad is not None for r in trace.retains.values())
+    return any((t := r()) is not None and t._grad is not None for r in trace.graph.retains.values())
 
 
 def _place(trace: Trace, holder: Any) -> Any:
-    return next(k for k, r in trace.retains.items() if r is holder)
+    return next(k for k, r in trace.graph.retains.items() if r is holder)
 
 
 def is_plain(leaf: Any) -> bool:
@@ -198,7 +202,7 @@ def replay(trace: Trace, step: MacroStep, leaves: Sequence[Any]) -> None:
             grad._trace = trace
             refs.append(ref(grad))
     for place, grad_value in retained:
-        holder = trace.retains[place]()
+        holder = trace.graph.retains[place]()
         if holder is not None:
             holder._grad = make(grad_value, trace)
-    trace.freed |= step.freed
+    trace.graph.freed |= step.freed

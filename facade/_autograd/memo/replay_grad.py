@@ -41,9 +41,9 @@ class _Made(NamedTuple):
 def is_plain(outs: Sequence[Any], ins: Sequence[Any], grads: Sequence[Any]) -> bool:
     """Tell whether the running trace alone takes part in the gradients of `outs` by `ins`."""
     trace = local.trace
-    if not is_undisturbed(trace) or local.anomaly is not None or local.tasks:
+    if not is_undisturbed(trace) or local.settings.anomaly is not None or local.autograd.tasks:
         return False
-    if local.vmap is not None or local.aside or running:
+    if local.vmap is not None or local.cuts.aside or running:
         return False
     if not all(isinstance(g, Handle) for g in grads):
         return False
@@ -71,9 +71,9 @@ def run(
     key = ("grad", keep, create_graph, len(outs), *[t._v for t in (*outs, *ins)], *given)
     start, entered = trace.state, len(trace.arrays)
     step = start.next.get(key)
-    if step is not None and step.reads.isdisjoint(trace.freed) and is_uncut(step.state):
+    if step is not None and step.reads.isdisjoint(trace.graph.freed) and is_uncut(step.state):
         trace.state = step.state
-        trace.freed |= step.freed
+        trace.graph.freed |= step.freed
         again: list[Any] = []
         for k, made in step.effects:
             if k < len(again):

@@ -112,15 +112,15 @@ def allow_mutation_on_saved_tensors() -> Iterator[_AllowMutationOnSavedContext]:
     """
     global _enabled
     context = _AllowMutationOnSavedContext()
-    before = local.guard
+    before = local.autograd.guard
     with saved_tensors_hooks(context.pack, context.unpack):
-        local.guard = context.before_write
+        local.autograd.guard = context.before_write
         try:
             if _enabled:
                 raise RuntimeError("allow_mutation_on_saved_tensors contexts cannot be nested")
             _enabled = True
             yield context
         finally:
-            local.guard = before
+            local.autograd.guard = before
             context.clear()
             _enabled = False

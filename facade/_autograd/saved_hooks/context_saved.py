@@ -92,7 +92,7 @@ class SavesTensors(CustomNode):
 
     def maybe_clear_saved_tensors(self) -> None:
         """Free what was saved, within a backward that does not keep the graph."""
-        if local.tasks and not local.tasks[-1].keep_graph:
+        if local.autograd.tasks and not local.autograd.tasks[-1].keep_graph:
             self.free()
 
     def _save(self, outs: list[Any]) -> None:

@@ -38,18 +38,20 @@ _active = _Active()
 def _switch() -> None:
     """Make the recorder ask for hooks exactly while a pair of them is in force."""
     mode = local.mode
-    local.set_mode(Mode.of(mode.enabled, mode.inference, mode.autocast, bool(local.pack_hooks)))
+    local.set_mode(
+        Mode.of(mode.enabled, mode.inference, mode.autocast, bool(local.autograd.pack_hooks))
+    )
 
 
 @contextmanager
 def unhooked() -> Iterator[None]:
     """Within the block none of the hooks around it are in force: a checkpoint has its own."""
-    hooks, local.pack_hooks = local.pack_hooks, ()
+    hooks, local.autograd.pack_hooks = local.autograd.pack_hooks, ()
     _switch()
     try:
         yield
     finally:
-        local.pack_hooks = hooks
+        local.autograd.pack_hooks = hooks
         _switch()
 
 
@@ -83,16 +85,16 @@ class saved_tensors_hooks:
                 "arg1: collections.abc.Callable) -> None\n\nInvoked with: "
                 f"{self.pack_hook!r}, {self.unpack_hook!r}"
             )
-        local.pack_hooks += ((self.pack_hook, self.unpack_hook),)
+        local.autograd.pack_hooks += ((self.pack_hook, self.unpack_hook),)
         _switch()
 
     def __exit__(self, *args: object) -> None:
-        if not local.pack_hooks:
+        if not local.autograd.pack_hooks:
             raise RuntimeError(
                 "is_initialized && !tls.stack.empty() INTERNAL ASSERT FAILED: no saved tensor "
                 "hooks are in force"
             )
-        local.pack_hooks = local.pack_hooks[:-1]
+        local.autograd.pack_hooks = local.autograd.pack_hooks[:-1]
         _switch()
 
 
@@ -116,7 +118,7 @@ class save_on_cpu(saved_tensors_hooks):
 def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
     """Within the block, `saved_tensors_hooks` and checkpoints raise `error_message`."""
     before = _active.disabled, _active.for_checkpoints
-    if local.pack_hooks:
+    if local.autograd.pack_hooks:
         raise RuntimeError(error_message)
     _active.disabled, _active.for_checkpoints = error_message, True
     try:
@@ -198,17 +200,17 @@ def pack_one(t: Any, own: int | None) -> Any:
     Args:
       own: which output of the saving node `t` is, None if it is not one.
     """
-    if not local.pack_hooks:
+    if not local.autograd.pack_hooks:
         return None if _active.frame is None else _active.frame.keep(t, own)
     edge = edge_from(t) if own is None else (own if t._tracked else None)
-    return Packed(t, local.pack_hooks[-1], edge)
+    return Packed(t, local.autograd.pack_hooks[-1], edge)
 
 
 def pack_argument(a: Any) -> Any:
     """Pack an argument of a checkpointed function by the hooks in force."""
-    if not local.pack_hooks or not isinstance(a, Handle):
+    if not local.autograd.pack_hooks or not isinstance(a, Handle):
         return a
-    return Packed(a, local.pack_hooks[-1], edge_from(a))
+    return Packed(a, local.autograd.pack_hooks[-1], edge_from(a))
 
 
 @contextmanager
@@ -219,8 +221,10 @@ def paused() -> Iterator[None]:
     try:
         yield
     finally:
-        local.set_mode(Mode.of(mode.enabled, mode.inference, mode.autocast, bool(local.pack_hooks)))
+        local.set_mode(
+            Mode.of(mode.enabled, mode.inference, mode.autocast, bool(local.autograd.pack_hooks))
+        )
 
 
 def hooks_now() -> tuple[Any, Any]:
-    return local.pack_hooks[-1]
+    return local.autograd.pack_hooks[-1]

@@ -12,6 +12,7 @@ from leafax.functional.program.dtypes import default_float
 from ..runner import Runner
 from ..vmap_protocol import VmapStack
 from .state import State
+from .thread_state import Autograd, Cuts, Settings, Trie
 from .trace import Trace
 
 # Takes an op, its arguments, by position and name, the key of its step, and whether the program may
@@ -101,39 +102,38 @@ anomaly = _Anomaly()
 
 
 class Local(threading.local):
-    """The thread's recorder; `runner` is the same in all threads."""
+    """The thread's recorder; `runner` is the same in all threads.
+
+    Attributes:
+      mode, trace: what its ops mean now, and those recorded since the last cut.
+      budget: nodes at which a loop that never observes is cut, 0 if in none.
+      turned: a tensor got another shape behind autograd's back, once.
+      vmap: the running `vmap`s, while there is one.
+      opaque: the JAX function that is being traced as an op.
+      faults: flags of runs that nobody has looked at.
+      trie, settings, autograd, cuts: facts that few ops ask for, by topic.
+    """
 
     runner: Runner
 
     def __init__(self) -> None:
-        self.roots: dict[Mode, State] = {}
         told = anomaly.tell is not None
+        self.trie = Trie()
+        self.settings = Settings(anomaly.watch, anomaly.tell)
+        self.autograd = Autograd()
+        self.cuts = Cuts()
         self.mode = Mode.of(hooks=False, dual=(), anomaly=told, counted=False)
         self.trace = Trace(self.root(self.mode))
-        self.budget = 0  # nodes at which a loop that never observes is cut, 0 if in none
-        self.turned = False  # a tensor got another shape behind autograd's back, once
-        self.vmap: VmapStack | None = None  # the running `vmap`s, while there is one
-        self.uncut = False  # a stretch that must stay in one program is being recorded
-        self.aside = False  # what is looked at in that stretch is computed aside, without a cut
-        self.turn_end: State | None = None  # where the last turns of that loop ended
-        self.clock = 0  # counts cuts
-        self.states = 0
-        self.latest: Any = (None, {})  # where `_saved.latest_versions` was asked last, and them
-        self.faults: deque[Any] = deque()  # flags of runs that nobody has looked at
-        self.tasks: list[Any] = []  # backward passes that are walking, outermost first
-        self.multithreading = True  # what users were told; nothing here depends on it
-        self.grad_layout = True  # a new `.grad` lies in memory as its tensor does
-        self.view_replay = False  # views made now are made again by their own ops
-        self.guard: Any = None  # called before a tensor is written to
-        self.opaque: str | None = None  # the JAX function that is being traced as an op
-        self.pack_hooks: tuple[Any, ...] = ()  # saved-tensor hooks in force, innermost last
-        self.watch: Any = anomaly.watch  # looks for NaN in what a node passes on
-        self.anomaly: Any = anomaly.tell  # tells where a node that failed was recorded
+        self.budget = 0
+        self.turned = False
+        self.vmap: VmapStack | None = None
+        self.opaque: str | None = None
+        self.faults: deque[Any] = deque()
 
     def root(self, mode: Mode) -> State:
-        state = self.roots.get(mode)
+        state = self.trie.roots.get(mode)
         if state is None or mode.anomaly:  # under which each step has a stack of its own
-            state = self.roots[mode] = State(None, None, mode)
+            state = self.trie.roots[mode] = State(None, None, mode)
         return state
 
     def set_mode(self, mode: Mode) -> None:

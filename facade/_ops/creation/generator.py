@@ -48,7 +48,7 @@ def _lost(state: Any) -> bool:
     """Tell whether the program that would have computed the state was given up."""
     if state is None or state._array is not None or state._trace is None:
         return False
-    return bool(state._trace.done)
+    return bool(state._trace.outcome.done)
 
 
 class Generator:
@@ -185,7 +185,7 @@ class Generator:
             before = self._state
             state, trace = record(NEXT_KEY, (before,), {})
             if before._array is not None:
-                trace.undo.append(Draw(self, before._v, self._drawn))
+                trace.memory.undo.append(Draw(self, before._v, self._drawn))
             self._drawn += 1
             key, after = state.values
             self._state = make(after, trace)

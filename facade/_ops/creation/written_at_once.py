@@ -19,7 +19,7 @@ from ..._tracing.inputs import from_array
 def let_rest(tensors: Iterable[Any], reason: str) -> None:
     """Cut where one of the tensors is pending, so that what comes next is a program of its own."""
     trace = local.trace
-    if trace.inside is not None or local.vmap is not None or local.uncut:
+    if trace.inside is not None or local.vmap is not None or local.cuts.uncut:
         return
     for t in tensors:
         if "_v" in t.__dict__ and t._array is None and t._v.index >= 0 and t._trace is trace:

@@ -106,7 +106,7 @@ def _held_at_line(x: Any) -> np.ndarray:
     far runs by itself: it is the same program at each.
     """
     counts = _counts.setdefault(user_line(), set())
-    if len(counts) >= _FEW and local.vmap is None and not local.aside:
+    if len(counts) >= _FEW and local.vmap is None and not local.cuts.aside:
         cut("a mask with another count")
     values = held(x)
     if len(counts) < _FEW:

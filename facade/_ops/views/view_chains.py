@@ -19,7 +19,7 @@ def views_in_one_step(source: Any, lens: Lens) -> Any:
     if mode.dual or mode.hooks or mode.counted or mode.inference or over_budget(trace):
         return _replay(source, lens)
     fresh = not source._shares and source._v.strides is None and not source._v.inference
-    if not fresh or local.vmap is not None or local.view_replay:
+    if not fresh or local.vmap is not None or local.settings.view_replay:
         return _replay(source, lens)
     key = ("views", *[(op, args) for op, args, _ in lens], enter(source, trace))
     before = trace.state

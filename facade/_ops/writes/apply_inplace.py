@@ -47,8 +47,8 @@ def check_inplace(t: Any, tracked: bool | None = None) -> None:
         is no inference tensor, of which autograd is not asked.
     """
     mode = local.mode
-    if local.guard is not None:
-        local.guard(t)
+    if local.autograd.guard is not None:
+        local.autograd.guard(t)
     refuse_write(t)
     if tracked is None:
         tracked = mode.grad and t._tracked and not frozen(t)
@@ -93,7 +93,7 @@ def known_write(op: Op, t: Any, args: tuple[Any, ...]) -> bool:
     v, trace = t._v, local.trace
     if t._trace is not trace or v.index < 0 or v.requires_grad or v.inference:
         return False
-    if t._shares or local.guard is not None:
+    if t._shares or local.autograd.guard is not None:
         return False
     if local.vmap is not None or local.mode.dual or local.mode.inference:
         return False

@@ -59,7 +59,14 @@ def put_plainly(x: Any, index: Any, value: Any) -> bool:
     v, mode = x._v, local.mode
     if x._shares or v.requires_grad or v.inference or v.strides is not None or x._stale is not None:
         return False
-    if mode.dual or mode.hooks or mode.inference or mode.counted or active.depth or local.guard:
+    if (
+        mode.dual
+        or mode.hooks
+        or mode.inference
+        or mode.counted
+        or active.depth
+        or local.autograd.guard
+    ):
         return False
     shape = v.shape
     if len(shape) < len(places):

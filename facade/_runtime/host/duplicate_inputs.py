@@ -60,7 +60,7 @@ def _is_view(t: Any) -> bool:
     if not _is_plain(t) or t._stale is not None or t._duals is not None:
         return False
     source, lens = _seen(t)
-    return bool(lens) and source._array is not None and not (local.uncut or local.opaque)
+    return bool(lens) and source._array is not None and not (local.cuts.uncut or local.opaque)
 
 
 def _seen(t: Any) -> tuple[Any, Any]:

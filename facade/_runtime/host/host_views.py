@@ -38,7 +38,7 @@ def is_free() -> bool:
     mode = local.mode
     if not mode.plain or mode.inference or mode.anomaly or local.vmap is not None:
         return False
-    if local.uncut or local.aside or local.opaque or local.view_replay:
+    if local.cuts.uncut or local.cuts.aside or local.opaque or local.settings.view_replay:
         return False
     return on_host()
 
@@ -125,7 +125,7 @@ def _view(root: Any, out: Any, lens: Any) -> None:
         viewers = root._viewers = []
         root._shares = True
         if root._trace is not None:
-            root._trace.viewed = True
+            root._trace.memory.viewed = True
     out._base_ = root
     out._viewed = root, lens
     out._shares = True

@@ -50,7 +50,7 @@ def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> RemovableHand
 def _whole(func: Callable[..., Any], optimizer: Any) -> Any:
     """Record a step; one that is interrupted leaves parameters and states as they were."""
     trace = local.trace
-    state, inputs, notes = trace.state, len(trace.arrays), len(trace.undo)
+    state, inputs, notes = trace.state, len(trace.arrays), len(trace.memory.undo)
     try:
         return func(optimizer)
     except Exception:

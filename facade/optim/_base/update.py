@@ -86,7 +86,7 @@ def replay_update(
       before: the values of the parameters.
     """
     arrays, values = trace.arrays, step.effects
-    trace.undo.append(Update(params, before, held, len(arrays) + len(inputs)))
+    trace.memory.undo.append(Update(params, before, held, len(arrays) + len(inputs)))
     trace.state = step.state
     arrays += inputs
     arrays += [t._array for t in held]
