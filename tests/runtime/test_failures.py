@@ -243,15 +243,16 @@ class Injected(Exception):
 
 
 class Injector:
-    """Raise once, at one line of the library that runs below `cut`."""
+    """Raise once, at one line of the library that runs below `cut`, or of `cut` alone."""
 
-    def __init__(self, at: int, how: str) -> None:
+    def __init__(self, at: int, how: str, alone: bool = False) -> None:
         self.at, self.how, self.seen, self.inside = at, how, 0, 0
+        self.alone = alone
 
     def __call__(self, frame: Any, event: str, arg: Any) -> Any:
         if event != "call" or not frame.f_code.co_filename.startswith(str(ROOT)):
             return None
-        if not self.inside and frame.f_code.co_name != "cut":
+        if (self.alone or not self.inside) and frame.f_code.co_name != "cut":
             return None
         if not self.inside:
             self.inside = id(frame)
@@ -271,11 +272,11 @@ class Injector:
 
 
 @functools.cache
-def lines_of_a_cut(kind: type[Plain], steps: int) -> int:
+def lines_of_a_cut(kind: type[Plain], steps: int, alone: bool = False) -> int:
     it = kind("Adam")
     for _ in range(steps):
         step(it)
-    counter = Injector(-1, "")
+    counter = Injector(-1, "", alone)
     sys.settrace(counter)
     try:
         step(it)
@@ -289,6 +290,33 @@ def losses_of(kind: type[Plain], steps: int = 6) -> list[float]:
     return [step(it).item() for _ in range(steps)]
 
 
+def losses_when_hurt(
+    kind: type[Plain], expected: list[float], hurt: int, injector: Injector
+) -> tuple[list[float], bool]:
+    """Run six steps, one of which is hurt, and tell whether that one happened all the same."""
+    it, losses, happened = kind("Adam"), [], False
+    for k in range(6):
+        if k != hurt:
+            losses.append(step(it).item())
+            continue
+        before = [copied(p) for p in it.params]
+        sys.settrace(injector)
+        try:
+            loss = step(it)
+        except (Injected, KeyboardInterrupt):
+            sys.settrace(None)
+            after = [copied(p) for p in it.params]
+            if not all(map(np.array_equal, before, after)):  # its loss went with the interrupt
+                losses.append(expected[k])
+                happened = True
+                continue
+            loss = step(it)
+        finally:
+            sys.settrace(None)
+        losses.append(loss.item())
+    return losses, happened
+
+
 @pytest.mark.quick(2)
 @pytest.mark.parametrize("how", ["exception", "interrupt"])
 @pytest.mark.parametrize("kind", [Dropping, Frozen])
@@ -299,28 +327,19 @@ def test_a_loop_that_was_hurt_anywhere_goes_on_as_if_it_was_not(
     places = random.Random(f"{kind.__name__}{how}")
     happened = 0
     for trial in range(50):
-        hurt, losses = trial % 5, []
+        hurt = trial % 5
         at = places.randint(1, lines_of_a_cut(kind, hurt))
-        it = kind("Adam")
-        for k in range(6):
-            if k != hurt:
-                losses.append(step(it).item())
-                continue
-            before = [copied(p) for p in it.params]
-            sys.settrace(Injector(at, how))
-            try:
-                loss = step(it)
-            except (Injected, KeyboardInterrupt):
-                sys.settrace(None)
-                after = [copied(p) for p in it.params]
-                if all(map(np.array_equal, before, after)):
-                    loss = step(it)
-                else:  # it happened whole; its loss went with the interrupt
-                    happened += 1
-                    losses.append(expected[k])
-                    continue
-            finally:
-                sys.settrace(None)
-            losses.append(loss.item())
+        losses, whole = losses_when_hurt(kind, expected, hurt, Injector(at, how))
+        happened += whole
         np.testing.assert_allclose(losses, expected, rtol=2e-6, err_msg=f"trial {trial}, at {at}")
     assert happened < 50
+
+
+def test_a_loop_that_was_hurt_at_any_line_of_cut_goes_on_as_if_it_was_not() -> None:
+    expected = losses_of(Frozen)
+    lines = lines_of_a_cut(Frozen, 3, alone=True)
+    assert lines > 15
+    for at in range(1, lines + 1):
+        injector = Injector(at, "exception", alone=True)
+        losses, _ = losses_when_hurt(Frozen, expected, 3, injector)
+        np.testing.assert_allclose(losses, expected, rtol=2e-6, err_msg=f"line {at}")
