@@ -116,10 +116,7 @@ def type_string(np_dtype: Any) -> str:
 
 
 def tensor_string(np_dtype: Any) -> str:
-    """Return the name that errors give a tensor of a dtype.
-
-    Younger dtypes have no class of their own in PyTorch.
-    """
+    """Return the name that errors give a tensor of a dtype: younger dtypes have no class."""
     name = scalar_name(np_dtype)
     young = name.startswith(("Complex", "BFloat16", "Bool", "UInt"))
     return f"CPU{name}Type" if young else f"torch.{name}Tensor"
