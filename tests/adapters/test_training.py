@@ -174,7 +174,7 @@ def test_each_change_compiles_once_and_never_again(name: str) -> None:
 
     def how() -> list[str]:
         run(model, optimizer, 2)
-        steps = [r for r in torch._run.history if r.reason == "optimizer.step()"]
+        steps = [r for r in torch.explain() if r.reason == "optimizer.step()"]
         return [r.how for r in steps[-2:]]
 
     assert how() == ["cached", "cached"]

@@ -33,7 +33,8 @@ def one_or_two(place: int, name: str) -> list[tuple[str, int]]:
 @pytest.mark.parametrize("start", range(0, len(ENTRIES), TOGETHER))
 def test_one_or_two_samples_of_some_entries_agree_with_torch(start):
     names = enumerate(list(ENTRIES)[start : start + TOGETHER])
-    bad = failures({name: one_or_two(place, name) for place, name in names})
+    wanted = {name: one_or_two(place, name) for place, name in names}
+    bad = failures({name: samples for name, samples in wanted.items() if samples})
     assert not bad, bad
 
 

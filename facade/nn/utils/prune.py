@@ -19,7 +19,7 @@ from ._pruning_method import PruningContainer as PruningContainer
 from ._structured_pruning import LnStructured as LnStructured
 from ._structured_pruning import RandomStructured as RandomStructured
 
-for _kind in (BasePruningMethod, PruningContainer):
+for _kind in (BasePruningMethod, PruningContainer, LnStructured, RandomStructured):
     _kind.__module__ = __name__
 
 
