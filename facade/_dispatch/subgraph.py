@@ -7,10 +7,11 @@ themselves are dead afterwards, and a program leaves out what is dead.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Iterable, Sequence, Set
 from typing import Any
 
 from leafax.functional.program.program import Node
+from leafax.functional.program.slices import needed_steps
 
 from .._core.trie import EXTERNAL, LEAF, NOWHERE, State, Trace, Value, local
 from .._storage.enter import enter
@@ -35,13 +36,7 @@ class Region:
 
     def steps(self) -> list[State]:
         """Return the states after the start, in order."""
-        found: list[State] = []
-        state: State | None = local.trace.state
-        while state is not None and state is not self.start:
-            found.append(state)
-            state = state.parent
-        found.reverse()
-        return found
+        return local.trace.state.since(self.start)
 
     def key(self, outs: Sequence[Value]) -> Any:
         """Return a key that is equal for regions of equal meaning, for the state's `next`."""
@@ -110,23 +105,20 @@ class Region:
 
     def used(self, outs: list[Any], given: list[Value], varies: Set[int]) -> list[bool]:
         """Find which of the given values these tensors depend on."""
-        wanted = [enter(t, self.trace) for t in outs]
-        steps = _needed(self.steps(), wanted, {v.index for v in given}, varies)
-        read = [*wanted, *[v for s in steps for v in s.operands]]
-        seen = {v.index for v in read} | {v.edge.index for v in read if v.edge is not None}
-        return [v.index in seen for v in given]
+        names = {v.index for v in given}
+        read = self._read([enter(t, self.trace) for t in outs], names, varies)
+        return [v.index in read for v in given]
 
     def reads(self, wanted: list[Value], given: list[Value], varies: Set[int]) -> list[set[int]]:
         """Find for each output of `function` the arguments that its value depends on."""
         at = {v.index: k for k, v in enumerate((*given, *self.free))}
         names = {v.index for v in given}
-        found = []
-        for out in wanted:
-            steps = _needed(self.steps(), [out], names, varies)
-            read = [out, *[v for s in steps for v in s.operands]]
-            read += [v.edge for v in read if v.edge is not None]
-            found.append({at[v.index] for v in read if v.index in at})
-        return found
+        return [{at[n] for n in self._read([v], names, varies) if n in at} for v in wanted]
+
+    def _read(self, wanted: list[Value], given: Set[int], varies: Set[int]) -> set[int]:
+        """Return the numbers of the values that the wanted ones are computed from, and theirs."""
+        steps = _needed(self.steps(), wanted, given, varies)
+        return _numbers([*wanted, *[v for s in steps for v in s.operands]])
 
     def edges(
         self, wanted: list[Value], given: Sequence[Value]
@@ -175,18 +167,16 @@ def _needed(
     steps: list[State], wanted: list[Value], given: Set[int], varies: Set[int]
 ) -> list[State]:
     """Find the steps that compute the varying part of the wanted values from the given ones."""
-    maker = {
-        v.index: s for s in steps if isinstance(s.entry, Node) for v in s.values
-        if v.index in varies
-    }  # fmt: skip
-    seen: set[State] = set()
-    stack = list(wanted)
-    while stack:
-        v = stack.pop()
-        if v.edge is not None and v.edge.index != v.index:
-            stack.append(v.edge)
-        s = maker.get(v.index)
-        if v.index not in given and s is not None and s not in seen:
-            seen.add(s)
-            stack += s.operands
-    return [s for s in steps if s in seen]
+
+    def made(s: State) -> Set[int]:
+        return varies & {v.index for v in s.values} if isinstance(s.entry, Node) else set()
+
+    found = needed_steps(
+        reversed(steps), _numbers(wanted) - given, made, lambda s: _numbers(s.operands) - given
+    )
+    return [s for s, _ in found][::-1]
+
+
+def _numbers(values: Iterable[Value]) -> set[int]:
+    """Return the numbers of values and of where their gradients go."""
+    return {v.index for x in values for v in (x, x.edge) if v is not None}

@@ -39,8 +39,9 @@ from .._tracing.preparations import REASON as PREPARED
 from .._tracing.tracer_checks import refuse_constant
 from .._tracing.undo import take_back
 from .recipes import Recipe, donatable, donates, recipe_of
+from .recomputation import compute, compute_elsewhere, salvage
 from .remembered_exits import Walk, alive, known, leave, remember
-from .side_programs import compute, compute_elsewhere, evaluate_beside, salvage
+from .side_programs import evaluate_beside
 
 
 class Begun(NamedTuple):

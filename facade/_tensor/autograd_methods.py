@@ -9,7 +9,7 @@ from .._autograd.graph import edges
 from .._core.transforms_running import active
 from .._core.trie import LEAF, NODE, NOWHERE, local, resting
 from .._core.vmap_checks import hides_grad
-from .._runtime.side_programs import compute_elsewhere
+from .._runtime.recomputation import compute_elsewhere
 from .._storage.autograd_roles import alias
 from .._storage.data_writes import note_flag
 from .._storage.enter import drop_grad_fn, enter, was_leaf

@@ -129,13 +129,9 @@ class Level:
 
     def is_value_batched(self, value: Value) -> bool:
         """Tell if a value of the trace differs from example to example."""
-        states: list[State] = []
-        state: State | None = local.trace.state
-        while state is not None and state is not self._seen and state is not self.region.start:
-            states.append(state)
-            state = state.parent
+        steps = local.trace.state.since(self._seen, self.region.start)
         self._seen = local.trace.state
-        for s in reversed(states):
+        for s in steps:
             if not isinstance(s.entry, Node):
                 continue
             varies = {k for k, v in enumerate(s.operands) if v.index in self._batched}

@@ -13,7 +13,7 @@ from leafax.functional.program.op import Op
 from .._core.handle import Handle
 from .._core.transforms_running import active
 from .._core.trie import local
-from .._runtime.side_programs import compute
+from .._runtime.recomputation import compute
 from ._level import SAME, Level
 from ._level_stack import LevelStack
 from ._refusal_messages import (

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 from jax.interpreters.partial_eval import dce_jaxpr
 
 from ..program.program import Aval, Input, Node, Program
+from ..program.slices import PlacedEntry, needed_entries, renumber
 from ..program.symbolic_lengths import general
 from .differentiate import differentiate
 from .guards import evaluate_guarded, unwritten
@@ -40,58 +41,16 @@ class Side:
 
 def prune(program: Program) -> Program:
     """Remove the nodes that no output and no check needs; inputs stay where they are."""
-    firsts = program.first_values()
-    owner: dict[int, int] = {}
-    for e, (entry, first) in enumerate(zip(program.entries, firsts, strict=True)):
-        for k in range(len(entry.avals)):
-            owner[first + k] = e
-    needed = {owner[v] for v in program.outputs} | {e for e, _ in program.residuals}
-    needed |= {e for e, entry in enumerate(program.entries) if is_checked(entry)}
-    stack = list(needed)
-    while stack:
-        entry = program.entries[stack.pop()]
-        if isinstance(entry, Node):
-            for v in entry.inputs:
-                if owner[v] not in needed:
-                    needed.add(owner[v])
-                    stack.append(owner[v])
-    if len(needed) == len(program.entries):
+    firsts = enumerate(program.first_values())
+    entries = [PlacedEntry(e, first, program.entries[e]) for e, first in firsts]
+    kept = {e for e, _ in program.residuals}
+    kept |= {e for e, entry in enumerate(program.entries) if is_checked(entry)}
+    wanted = {*program.outputs, *[v for e in kept for v in program.entries[e].inputs]}
+    kept |= {placed.place for placed in needed_entries(reversed(entries), wanted)}
+    left = [p for p in entries if p.place in kept or isinstance(p.entry, Input)]
+    if len(left) == len(entries):
         return program
-    kept = [
-        (e, first, entry)
-        for e, (entry, first) in enumerate(zip(program.entries, firsts, strict=True))
-        if e in needed or isinstance(entry, Input)
-    ]
-    return picked(kept, program.outputs, program.residuals)
-
-
-def picked(
-    kept: Sequence[tuple[int, int, Any]], outputs: Sequence[int],
-    residuals: Sequence[tuple[int, tuple[int, ...]]] = (),
-) -> Program:  # fmt: skip
-    """Make a part of a program a program of its own.
-
-    Args:
-      kept: of each entry its place in the whole, the number of its first value there, and itself.
-      outputs, residuals: as those of the whole.
-    """
-    number: dict[int, int] = {}
-    place: dict[int, int] = {}
-    entries: list[Any] = []
-    for e, first, entry in kept:
-        place[e] = len(entries)
-        if isinstance(entry, Node):
-            inputs = tuple(number[v] for v in entry.inputs)
-            primal = place.get(entry.primal) if entry.primal is not None else None
-            entry = Node(entry.call, inputs, entry.avals, primal, entry.where)
-        for k in range(len(entry.avals)):
-            number[first + k] = len(number)
-        entries.append(entry)
-    return Program(
-        tuple(entries),
-        tuple(number[v] for v in outputs),
-        tuple((place[e], wanted) for e, wanted in residuals),
-    )
+    return renumber(left, program.outputs, program.residuals)
 
 
 def is_checked(entry: Any) -> bool:

@@ -72,3 +72,13 @@ class State:
             state = state.parent
         states.reverse()
         return states
+
+    def since(self, *starts: State) -> list[State]:
+        """List the states after the nearest of `starts`, in order; all if none leads to here."""
+        states: list[State] = []
+        state: State | None = self
+        while state is not None and state not in starts:
+            states.append(state)
+            state = state.parent
+        states.reverse()
+        return states

@@ -70,7 +70,7 @@ class TraceOutcome:
     done: bool = False  # its program ran, or its values were given up
     failure: BaseException | None = None  # why its program failed
     told: bool = False  # the thread knows what the checks of its program found
-    peeked: Any = None  # what other threads computed from here, see `side_programs.Peeked`
+    peeked: Any = None  # what other threads computed from here, see `recomputation.Peeked`
     glanced: dict[int, Any] | None = None  # arrays of values looked at beside it, by number
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from jax.extend.core import ClosedJaxpr, Literal
 
 from ...program.program import Aval
+from ...program.slices import needed_steps
 from ...program.symbolic_lengths import general
 from ...program.symbolic_traces import Lengths, collect_errors
 from ..confined import confined
@@ -252,14 +253,15 @@ def _bits(arrays: Sequence[Any]) -> list[Any]:
 
 def _needed(jaxpr: Any) -> list[Any]:
     """Return the equations that the outputs come from: JAX leaves tangents of integers too."""
-    read = {v for v in jaxpr.outvars if not isinstance(v, Literal)}
-    needed = []
-    for eqn in reversed(jaxpr.eqns):
-        if not read.isdisjoint(eqn.outvars):
-            needed.append(eqn)
-            read.update([v for v in eqn.invars if not isinstance(v, Literal)])
-    needed.reverse()
-    return needed
+    found = needed_steps(
+        reversed(jaxpr.eqns), _variables(jaxpr.outvars), lambda eqn: eqn.outvars,
+        lambda eqn: _variables(eqn.invars),
+    )  # fmt: skip
+    return [eqn for eqn, _ in found][::-1]
+
+
+def _variables(operands: Sequence[Any]) -> list[Any]:
+    return [v for v in operands if not isinstance(v, Literal)]
 
 
 def _inner(eqn: Any) -> ClosedJaxpr | None:
