@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import leafax as lx
+from leafax._autograd.memo import replay_backward
 
 W = np.array([1.0, 2.0, 3.0], np.float32)
 X = jnp.array([0.5, 1.5, 2.5])
@@ -90,6 +91,21 @@ def test_leafax_gradients_are_taken_inside(w):
     first, second = f(X)
     np.testing.assert_allclose(first, 8 * W**2 * X, rtol=1e-6)
     np.testing.assert_allclose(second, 3 * X**2, rtol=1e-6)
+
+
+def test_gradients_that_begin_inside_leave_no_tracer_behind(monkeypatch):
+    monkeypatch.setattr(replay_backward, "_ones", {})  # as in a new process
+
+    @jax.jit
+    def f(x):
+        t = lx.as_tensor(x).requires_grad_()
+        t.sum().backward()
+        return t.grad.jax()
+
+    np.testing.assert_allclose(f(X), np.ones(3))
+    outside = lx.ones(3, requires_grad=True)
+    outside.sum().backward()
+    assert outside.grad.tolist() == [1, 1, 1]
 
 
 def test_integers_are_those_of_the_configuration():

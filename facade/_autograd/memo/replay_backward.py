@@ -14,6 +14,8 @@ from weakref import ref
 import jax
 import jax.numpy as jnp
 
+from leafax.functional.program.transformation import outside
+
 from ..._core.locks import sharing
 from ..._core.trie import LEAF, NODE, Trace, Value, local
 from ..._dispatch.macro_steps import MacroStep
@@ -51,7 +53,7 @@ def ones_like(kind: Any) -> Any:
     key = (tuple(kind.shape), kind.dtype)
     array = _ones.get(key)
     if array is None:
-        with jax.enable_x64(True):
+        with outside(), jax.enable_x64(True):  # no tracer may be kept
             array = _ones[key] = jnp.ones(*key)
     return from_array(array)
 
