@@ -34,6 +34,7 @@ def test_the_trie_is_bounded_and_hot_loops_stay(monkeypatch: pytest.MonkeyPatch)
     assert leafax.explain().compiles == 0
 
 
+@pytest.mark.exhaustive
 def test_programs_are_forgotten_before_the_process_has_no_room_for_another(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
