@@ -65,7 +65,8 @@ def test_ndtr_is_made_of_erf() -> None:
         y.sum().backward()
         log(x.grad.tolist())
         for dtype in (torch.float64, torch.float16, torch.bfloat16, torch.int64):
-            log(torch.special.ndtr(torch.tensor([1, 2]).to(dtype)).tolist())
+            y = torch.special.ndtr(torch.tensor([1, 2]).to(dtype))
+            log(y.dtype, y.double())  # float64 may differ in the last bit, by who computes it
 
 
 def test_trace_of_bools_is_refused_before_its_shape() -> None:
