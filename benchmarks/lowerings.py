@@ -16,7 +16,7 @@ import numpy as np
 from jax.extend.core import jaxpr_as_fun
 
 from leafax.functional import TABLE, lowerings
-from leafax.functional.execution.weight_gradients import turned
+from leafax.functional.execution.weight_gradients import transpose_products
 
 # (batch, channels in, channels out, height and width, kernel, stride, padding, groups)
 SHAPES = [
@@ -47,7 +47,7 @@ def measure_products(repeats: int = 60) -> list[str]:
         program = jax.jit(_linear_backward).trace(*arrays).jaxpr
         runs = {
             "xla": jax.jit(jaxpr_as_fun(program)),
-            "auto": jax.jit(jaxpr_as_fun(turned(program))),
+            "auto": jax.jit(jaxpr_as_fun(transpose_products(program))),
         }
         times: dict[str, list[float]] = {way: [] for way in runs}
         for repeat in range(repeats):
@@ -57,7 +57,7 @@ def measure_products(repeats: int = 60) -> list[str]:
                 if repeat:
                     times[way].append((time.perf_counter() - start) * 1e3)
         xla, ours = (statistics.median(times[way]) for way in ("xla", "auto"))
-        turns = "turned" if turned(program) is not program else "as it is"
+        turns = "turned" if transpose_products(program) is not program else "as it is"
         rows.append(
             f"| {inputs} to {outputs}, batch {n} | {turns} | {xla:.2f} | {ours:.2f} | "
             f"{xla / ours:.2f} |"

@@ -1,6 +1,7 @@
 """The programs of `benchmarks/` compute the same training, so that their times compare."""
 
 import importlib
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -75,3 +76,12 @@ def test_training_everything_updates_every_parameter_and_its_statistics(train_no
     shapes = jax.tree.map(np.shape, (state, after))
     assert shapes[0] == shapes[1]
     assert len(jax.tree.leaves(state.params)) == 3 * 49 + 2
+
+
+def test_all_benchmarks_find_what_they_import() -> None:
+    folder = Path(__file__).parents[2] / "benchmarks"
+    code = f"import sys; sys.path.insert(0, {str(folder)!r})\n" + "\n".join(
+        f"import {path.stem}" for path in sorted(folder.glob("*.py"))
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
