@@ -1,4 +1,4 @@
-"""What a call of a Flax model costs in Python: a model of 300 parameters that computes little."""
+"""The cost in Python of one call of a Flax model, which has 300 parameters and computes little."""
 
 from __future__ import annotations
 

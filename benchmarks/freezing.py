@@ -1,4 +1,4 @@
-"""What each way of freezing costs: EfficientNet-Lite0 with its weights and a new head.
+"""The costs of each way of freezing: EfficientNet-Lite0 with its weights and a new head.
 
     python benchmarks/freezing.py              # all recipes, writes benchmarks/freezing.md
     python benchmarks/freezing.py --rounds 10 best leafax
@@ -185,7 +185,7 @@ REFERENCE = {"leafax-everything": "everything", "everything": "everything"}
 
 
 def heavy(name: str, norm: bool) -> bool:
-    """Whether a step computes the backward pass of the whole network."""
+    """Tell whether a step computes the backward pass of the whole network."""
     return name not in ("best", "leafax", "partition") or (name == "partition" and norm)
 
 

@@ -22,7 +22,7 @@ Batch = tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]  # inputs, and labels 
 
 
 class State(NamedTuple):
-    """What a step changes; `stats` are BatchNorm's where the program trains them."""
+    """The values that a step changes; `stats` are BatchNorm's where the program trains them."""
 
     params: Any
     opt_state: Any

@@ -38,7 +38,7 @@ class Images:
 
 
 def seconds(loader: Any) -> float:
-    """How long one turn over a loader takes; the batches are looked at by NumPy."""
+    """Return the seconds that one turn over a loader takes; NumPy looks at the batches."""
     start = time.perf_counter()
     count = 0
     for images, labels in loader:

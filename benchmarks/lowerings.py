@@ -1,4 +1,4 @@
-"""What the choice of a lowering gains: XLA's own way against what leafax chooses, in turns.
+"""The gain from choosing a lowering: XLA's own way and leafax's choice take turns.
 
 python benchmarks/lowerings.py
 """

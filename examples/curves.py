@@ -1,4 +1,4 @@
-"""What a training run was like, as a picture."""
+"""A picture of a training run: losses, gradient norms and accuracies."""
 
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -32,7 +32,7 @@ BLOCKS = "layer_*"
 
 
 class Result(NamedTuple):
-    """What a recipe gave and what it cost.
+    """The accuracy and the costs of a recipe.
 
     Attributes:
       accuracy: share of the test stories that are right.

@@ -22,7 +22,7 @@ os.environ.setdefault("LEAFAX_TRACEBACK", "full")  # what fails in a test is mos
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """How many processes: none for chosen files, else up to four, as memory allows."""
+    """Return the number of processes: none for chosen files, else up to four, as memory allows."""
     if config.invocation_params.args and config.args != config.getini("testpaths"):
         return 0
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if os.name == "posix" else 0

@@ -57,7 +57,7 @@ def run(results: dict[str, Any], path: Path, args: argparse.Namespace) -> None:
 
 
 def wanted(name: str, row: dict[str, Any] | None, args: argparse.Namespace) -> bool:
-    """Whether the entry is to run."""
+    """Tell whether the entry is to run."""
     if args.names:
         failed = "failed" in args.names and (row is None or bool(row["bad"]))
         return name in args.names or failed
@@ -67,7 +67,7 @@ def wanted(name: str, row: dict[str, Any] | None, args: argparse.Namespace) -> b
 def run_entry(
     entry: Any, dtype: Any, before: dict[str, Any] | None, args: argparse.Namespace
 ) -> dict[str, Any]:
-    """What came of the entry's samples: how many ran, of how many, and what is wrong.
+    """Run the entry's samples; return how many ran, of how many, and the faults.
 
     With `before`, of an earlier run of all samples, it goes on after those that ran.
     """

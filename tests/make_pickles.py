@@ -41,7 +41,7 @@ PROTOCOL = 4  # the default of Python 3.11
 
 
 class Built(NamedTuple):
-    """How to make an object, and what to look at beside its parts.
+    """A way to make an object, and results to compare beside its parts.
 
     Attributes:
       make: the builder.

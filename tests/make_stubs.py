@@ -129,7 +129,7 @@ def parameters(
 
 
 def answer(name: str, fn: Any, op: Op | None, results: bool) -> str:
-    """What a function gives."""
+    """Return the annotation of a function's result."""
     if op is not None:
         text = str(op.signature.return_annotation)
         cls = op.fn.__globals__.get(text)

@@ -39,7 +39,7 @@ class Denoiser(nn.Module):
 
 
 class Schedule:
-    """How much noise there is at each time: the betas of DDPM, linear."""
+    """The amount of noise at each time: the betas of DDPM, linear."""
 
     def __init__(self, times: int) -> None:
         self.times = times

@@ -52,6 +52,6 @@ class Log:
 
     @property
     def median(self) -> float:
-        """How many milliseconds one of the last steps took, in the median of a half of them."""
+        """Return the median milliseconds of a step, over the later half of those timed."""
         took = [after - before for before, after in zip(self.times, self.times[1:], strict=False)]
         return 1e3 * statistics.median(took[len(took) // 2 :])

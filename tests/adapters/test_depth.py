@@ -83,7 +83,7 @@ def case(request: Any) -> Any:
 
 
 def trained(model: Any) -> set[str]:
-    """What trains, without the last name."""
+    """Return the names of the parameters that train, without their last part."""
     return {n.rpartition(".")[0] for n, p in model.named_parameters() if p.requires_grad}
 
 

@@ -1,4 +1,4 @@
-"""What today's freezing recipes silently do wrong, and that leafax does not: docs/freezing.md.
+"""Silent mistakes of today's freezing recipes, which leafax does not make: docs/freezing.md.
 
 Each trap is a property that must hold. It fails on the plain recipe and holds on leafax, with the
 same module, data and optimizer; both are asserted, so the proof keeps running.
@@ -43,7 +43,7 @@ def variables() -> Any:
 
 
 class Run(NamedTuple):
-    """What a recipe left behind.
+    """The results of a run of a recipe.
 
     Attributes:
       before, after: the variables.

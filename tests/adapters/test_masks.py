@@ -60,7 +60,7 @@ def chosen(tree: Any, what: Any) -> list[str]:
 
 
 def count(jaxpr: Jaxpr, name: str) -> int:
-    """How often a primitive occurs, inner programs included."""
+    """Count the occurrences of a primitive, inner programs included."""
     found = 0
     for eqn in jaxpr.eqns:
         found += eqn.primitive.name == name

@@ -160,7 +160,7 @@ def test_dropped_state_starts_fresh(name: str) -> None:
 
 
 def numbers(optimizer: Any) -> int:
-    """How many numbers the optimizer's state has."""
+    """Count the numbers in the optimizer's state."""
     state = optimizer.state_dict()["state"]
     tensors = [t for h in state.values() for t in (h.values() if isinstance(h, dict) else [h])]
     return sum(t.numel() for t in tensors)
@@ -307,7 +307,7 @@ def test_accumulation_equals_the_whole_batch_and_holds_one_gradient(observe: boo
 
 
 class TorchNet(reference.nn.Module):
-    """What `NnxNet` is, in torch."""
+    """The same network as `NnxNet`, in torch."""
 
     def __init__(self) -> None:
         super().__init__()

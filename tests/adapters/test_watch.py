@@ -373,7 +373,7 @@ def test_inside_transformations() -> None:
 
 
 def model_part(model: Any, seen: Any) -> Any:
-    """What `fast_too` computes from what `fast` did."""
+    """Compute the output of `fast_too` from the output of `fast`."""
     p = {n.rpartition(".")[2]: t for n, t in model.fast_too.named_parameters()}
     return (seen["fast.dense"].tanh() @ p["kernel"] + p["bias"]).tanh()
 

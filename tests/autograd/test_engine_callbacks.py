@@ -1,4 +1,4 @@
-"""What runs at the end of a backward pass, and how deep passes may nest."""
+"""Callbacks run at the end of a backward pass, and passes may nest deeply."""
 
 from __future__ import annotations
 

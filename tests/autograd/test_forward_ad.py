@@ -555,7 +555,7 @@ def test_the_node_of_what_unpack_dual_gives() -> None:
 @pytest.mark.parametrize("kind", ["float16", "float32", "float64"])
 @pytest.mark.parametrize("along", ["float16", "float32", "float64"])
 def test_tangents_of_another_dtype(kind: str, along: str) -> None:
-    """What follows from a wider one is as wide."""
+    """Tangents that follow from a wider tangent are as wide."""
 
     @same
     def program(torch: Any, log: Log) -> Any:

@@ -40,7 +40,7 @@ class Short(Batched):
 
 
 def said(fn: Any, *args: Any, **kwargs: Any) -> Any:
-    """What a call gives, or its error and the text of that."""
+    """Return the result of a call, or its error and the text of that."""
     try:
         return fn(*args, **kwargs)
     except Exception as error:

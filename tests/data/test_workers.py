@@ -35,7 +35,7 @@ LIMIT = 30.0  # seconds that one batch may take: more than a loaded machine need
 
 @pytest.fixture(autouse=True)
 def guard() -> Iterator[None]:
-    """Let no test wait without end, and none leave a process."""
+    """Stop a test that waits too long, and fail a test that leaves a process behind."""
 
     def stop(*args: Any) -> None:
         raise TimeoutError("a test of workers waits without end")

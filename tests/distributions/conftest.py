@@ -1,4 +1,4 @@
-"""What tests of distributions rely on."""
+"""Settings that all tests of distributions rely on."""
 
 import pytest
 import torch

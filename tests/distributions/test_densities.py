@@ -32,7 +32,7 @@ ASKED: dict[str, Any] = {
 
 
 def answer(lib: Any, asked: Any, d: Any, value: Any, leaves: list[Any]) -> Any:
-    """What comes out with its gradients, or the refusal."""
+    """Return the result with its gradients, or the words of the refusal."""
     try:
         out = asked(lib, d, value)
     except NotImplementedError as error:

@@ -63,7 +63,7 @@ TRANSFORMS: dict[str, tuple[Make, Any]] = {
 
 
 def outcome(fn: Callable[[], Any], t: Any, x: Any) -> Any:
-    """What comes out with its gradient, or the refusal."""
+    """Return the result with its gradient, or the error."""
     try:
         out = fn()
     except (NotImplementedError, ValueError) as error:
@@ -157,7 +157,7 @@ CONSTRAINTS: dict[str, tuple[Callable[[Any, Any], Any], Any]] = {
 
 
 def unconstrained(t: Any, registry: Any, constraint: Any, shape: tuple[int, ...]) -> Any:
-    """What the registry's transform makes of numbers, or the refusal."""
+    """Apply the registry's transform to numbers; return it with the result, or the refusal."""
     try:
         T = registry(constraint)
     except NotImplementedError as error:

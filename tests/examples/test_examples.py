@@ -110,7 +110,7 @@ def test_the_norm_of_the_gradients_is_free() -> None:
 
 
 def one_step(norm: bool) -> dict[str, float]:
-    """What XLA says of the program of one step with a frozen backbone."""
+    """Return XLA's analysis of the program of one step with a frozen backbone."""
     from leafax._runtime import cut  # type: ignore[attr-defined]
 
     model = finetune.pretrained("head")

@@ -1,4 +1,4 @@
-"""What PyTorch's tests of files, of DLPack and of types found, live against PyTorch."""
+"""Files, DLPack and types behave as in live PyTorch, in cases from PyTorch's own tests."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_files_that_cannot_be() -> None:
 
 
 class _Wrapped:
-    """What has DLPack's methods and nothing else."""
+    """An object that has DLPack's methods and nothing else."""
 
     def __init__(self, tensor: Any) -> None:
         self.tensor = tensor

@@ -1,4 +1,4 @@
-"""What users of earlier releases pickled and saved is loaded as what it was."""
+"""Pickles and files of earlier releases load as the objects that were saved."""
 
 from __future__ import annotations
 

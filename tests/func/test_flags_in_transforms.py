@@ -1,4 +1,4 @@
-"""What tensors say of autograd inside functions that are transformed."""
+"""Autograd flags of tensors inside functions that are transformed."""
 
 from __future__ import annotations
 

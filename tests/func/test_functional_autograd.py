@@ -433,7 +433,7 @@ def test_transforms_in_inference_mode() -> None:
 
 @pytest.mark.parametrize("name", ["jacobian", "vjp", "jvp", "hvp", "vhp", "hessian"])
 def test_zeros_of_inference_mode(name: str) -> None:
-    """What does not depend on an input is an inference tensor, too."""
+    """Results that do not depend on an input are inference tensors, too."""
 
     @same
     def program(torch: Any, log: Any) -> None:

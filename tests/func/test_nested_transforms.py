@@ -37,7 +37,7 @@ def _given(torch: Any) -> Any:
 @pytest.mark.parametrize("call", NESTED)
 @pytest.mark.parametrize("body", WRITING)
 def test_jacobians_of_functions_that_write(body: str, call: str) -> None:
-    """What each map gives its examples may be written to in forward mode, too."""
+    """Examples that a map gives its function may be written to in forward mode, too."""
 
     @same
     def program(torch: Any, log: Log) -> Any:
@@ -127,7 +127,7 @@ def test_derivatives_of_what_vmap_loops_over() -> None:
     ],
 )  # fmt: skip
 def test_second_derivatives_of_a_mapped_function(call: str) -> None:
-    """What a Function returns inside `vmap` keeps its tangent, whichever map that differs in."""
+    """A Function's result inside `vmap` keeps its tangent, whichever map that differs in."""
 
     @same
     def program(torch: Any, log: Log) -> Any:

@@ -20,7 +20,7 @@ def _point(lib: Any, requires_grad: bool = False) -> Any:
 
 
 def _seen(x: Any) -> Any:
-    """What is compared of a result: the nodes of tangents are told apart elsewhere."""
+    """Return the compared parts of a result; other tests compare the nodes of tangents."""
     return x.requires_grad, x.is_leaf, x._is_view(), x.detach()
 
 

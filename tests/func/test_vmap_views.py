@@ -1,4 +1,4 @@
-"""What a mapped function returns of its arguments is a view of the batch, as in torch.
+"""A mapped function that returns views of its arguments returns views of the batch, as in torch.
 
 What it computes lies here row by row, examples first, then moved to `out_dims`; in torch as the
 batch does.

@@ -37,7 +37,7 @@ def compare(*lines: str) -> None:
 
 
 def _values(lib: Any, x: Any) -> Any:
-    """What is compared of a tensor here: nodes are told apart elsewhere."""
+    """Return the compared parts of a tensor; other tests compare the nodes."""
     if not isinstance(x, lib.Tensor):
         return x
     kind = str(x.dtype).split(".")[-1]

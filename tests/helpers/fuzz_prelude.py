@@ -1,4 +1,4 @@
-"""What every random program has at hand: Functions, hooks and helpers, as source text."""
+"""The source text that each random program starts with: Functions, hooks and helpers."""
 
 PRELUDE = """
 import copy, pickle

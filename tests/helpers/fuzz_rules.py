@@ -11,7 +11,7 @@ import torch
 
 
 def forbidden(line: str, form: str, space: dict[str, Any], x: str, y: str, w: str) -> bool:
-    """Whether the outcome of a line in PyTorch depends on memory or on a kernel."""
+    """Tell whether the outcome of a line in PyTorch depends on memory or on a kernel."""
     given = [space[name] for name in (x, y, w)]
     for rule in RULES:
         with contextlib.suppress(RuntimeError):  # one of them may not be looked at any more
@@ -21,7 +21,7 @@ def forbidden(line: str, form: str, space: dict[str, Any], x: str, y: str, w: st
 
 
 def told_by_data(error: Exception) -> bool:
-    """Whether an error is about the data: leafax raises it when a value is observed."""
+    """Tell whether an error is about the data: leafax raises it when a value is observed."""
     words = ("out of bounds", "out of range: ", "could not be completed", "index out of range")
     words += ("INTERNAL ASSERT", "ZeroTensors are immutable")  # or PyTorch's own mistake
     text = str(error)
@@ -29,7 +29,7 @@ def told_by_data(error: Exception) -> bool:
 
 
 def counts_its_own_writes(new: Any, *given: Any) -> bool:
-    """Whether `new` was written to, seen anew or recorded by the function that made it, from
+    """Tell whether `new` was written to, seen anew or recorded by the function that made it, from
     inference tensors.
 
     Which of PyTorch's composite functions do is a matter of its kernels (`x * 2` of one that
@@ -44,7 +44,7 @@ def counts_its_own_writes(new: Any, *given: Any) -> bool:
 
 
 def _ends_unwritten(form: str, given: list[Any], space: Any) -> bool:
-    """What a larger tensor has at its end, nobody can say."""
+    """The new elements at the end of a tensor that was made larger may hold anything."""
     return "resize_" in form and given[0].numel() < 2
 
 
@@ -171,7 +171,7 @@ def _tied(form: str, given: list[Any], space: Any) -> bool:
 
 
 def _no_integer(form: str, given: list[Any], space: Any) -> bool:
-    """What an integer makes of a number that it cannot hold."""
+    """An integer made of a number that it cannot hold depends on the kernel."""
     if all(t.is_floating_point() for t in given) and "int" not in form:
         return False
     return any(not t.isfinite().all() or bool((t.abs() > 1e6).any()) for t in map(_plain, given))
@@ -287,7 +287,7 @@ def _side_of_a_cut(form: str, given: list[Any], space: Any) -> bool:
 
 
 def _seen_otherwise(x: torch.Tensor, space: Any) -> bool:
-    """Whether another tensor takes the bits of this one for numbers of another kind."""
+    """Tell whether another tensor takes the bits of this one for numbers of another kind."""
     memory, width = x.untyped_storage().data_ptr(), torch.finfo(x.dtype).bits if _rounds(x) else 0
     held = [t for t in space.values() if isinstance(t, torch.Tensor)]
     return any(
@@ -302,7 +302,7 @@ def _rounds(x: torch.Tensor) -> bool:
 
 
 def _rounded_to_nothing(form: str, given: list[Any], space: Any) -> bool:
-    """What rounding left of a zero: whether it is one is a matter of the kernel."""
+    """Rounding leaves a zero or a tiny number: which of them is a matter of the kernel."""
     parts = [torch.view_as_real(t) if t.is_complex() else t for t in map(_plain, given)]
     if "nonzero" in form and given[0].grad_fn is not None and parts[0].is_floating_point():
         return bool((parts[0] == 0).any())  # it may be what rounding left here alone
@@ -391,7 +391,7 @@ def _vmap_over_nothing(form: str, given: list[Any], space: Any) -> bool:
 
 
 def _saved_part(form: str, given: list[Any], space: Any) -> bool:
-    """What a node saved of a part of a tensor is no view once a cut has left the rest behind."""
+    """A saved part of a tensor is no view once a cut has left the rest behind."""
     if "saved(" not in form or not any("cut()" in line for line in space["lines"]):
         return False
     node = given[0].grad_fn

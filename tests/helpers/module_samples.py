@@ -255,7 +255,7 @@ def pair(entry: Any, sample: Any, dtype: torch.dtype, training: bool) -> tuple[A
 
 
 class Run:
-    """What a module gives: outputs, first and second gradients."""
+    """The results of a module: outputs, first and second gradients."""
 
     def __init__(self, library: Any, module: Any, args: Any, kwargs: Any, leaves: list[Any]):
         self.library, self.module = library, module
@@ -283,7 +283,7 @@ class Run:
 
 
 def _varies(theirs: Any, args: Any, kwargs: Any) -> bool:
-    """Whether the module draws: another seed gives other outputs."""
+    """Tell whether the module draws: another seed gives other outputs."""
     results = []
     for number in (1, 2):
         torch.manual_seed(number)

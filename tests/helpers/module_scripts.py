@@ -14,7 +14,7 @@ import leafax
 
 
 class Said:
-    """What a script said."""
+    """The lines that a script noted, with leafax's name replaced by torch's."""
 
     def __init__(self, lib: Any) -> None:
         self.lib, self.lines = lib, list[str]()

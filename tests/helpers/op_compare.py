@@ -87,7 +87,7 @@ TIES = {"topk", "kthvalue", "mode", "sort", "argsort", "msort"}
 
 
 def tied(name: str, sample: Any) -> bool:
-    """Whether some of the elements that the entry orders are equal."""
+    """Tell whether some of the elements that the entry orders are equal."""
     if name not in TIES or sample.kwargs.get("stable"):
         return False
     x = sample.input.detach()

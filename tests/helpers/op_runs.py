@@ -123,7 +123,7 @@ class Pair(NamedTuple):
             )  # fmt: skip
 
     def seen(self, results: Any) -> Any:
-        """What of the results is unique."""
+        """Return the unique part of the results: vectors of `svd`, for one, have no fixed sign."""
         if self.entry.name not in UNSIGNED:
             return results
         return self.sample.output_process_fn_grad(results)
@@ -213,7 +213,7 @@ def wrong(
     entry: Any, forms: list[Form], number: int, sample: Any, dtype: torch.dtype,
     together: bool = False,
 ) -> Iterator[str]:  # fmt: skip
-    """What is wrong with one sample."""
+    """Yield the differences that one sample shows, as text."""
     for form in forms:
         try:
             run(entry, form, sample, dtype, together)

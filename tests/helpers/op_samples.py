@@ -20,7 +20,7 @@ common_utils.extract_test_fn = lambda: None
 
 
 class Mismatch(AssertionError):
-    """How leafax's answer differs from torch's."""
+    """A difference between leafax's answer and torch's."""
 
 
 def lookup(name: str) -> Callable[..., Any] | None:

@@ -20,7 +20,7 @@ _ADDRESS = re.compile(r"0x[0-9a-f]+")
 
 
 class Log:
-    """What a program showed: facts at once, values at the end (reading one would cut)."""
+    """The record of a program: facts at once, values at the end (reading one would cut)."""
 
     def __init__(self, lib: Any, eager: bool = False) -> None:
         self.lib, self.eager = lib, eager
@@ -181,7 +181,7 @@ Program = Callable[[Any, Log], Any]
 
 
 def run(program: Program, lib: Any, *, eager: bool = False, cut_at: int | None = None) -> list[Any]:
-    """What the program shows under `lib`.
+    """Run the program under `lib` and return what it shows.
 
     Args:
       eager: look at values at once.
@@ -229,7 +229,7 @@ def _cutter(program: Program, cut_at: int) -> Any:
 
 
 def lines(program: Program) -> int:
-    """How many lines the program executes."""
+    """Count the lines that the program executes."""
     count = 0
     code = program.__code__
 

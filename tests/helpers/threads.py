@@ -7,7 +7,7 @@ from typing import Any
 
 
 def in_threads(n: int, fn: Any) -> list[Any]:
-    """What `fn(0)` ... `fn(n - 1)` return, each called in a thread of its own; the first
+    """Return the results of `fn(0)` ... `fn(n - 1)`, each called in a thread of its own; the first
     of their errors is raised."""
     results: list[Any] = [None] * n
     errors: list[BaseException] = []

@@ -1,4 +1,4 @@
-"""What is installed is what the folders hold, and imports run one way."""
+"""Installed packages match the folders on disk, and imports run one way."""
 
 import ast
 import subprocess

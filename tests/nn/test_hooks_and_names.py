@@ -1,4 +1,4 @@
-"""What training scripts met: each as small as it can be, with torch beside it."""
+"""Small cases from training scripts, compared with torch: hooks, parameters, module names."""
 
 from __future__ import annotations
 

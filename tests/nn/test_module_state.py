@@ -168,7 +168,7 @@ def test_loading_counts_as_a_write_of_what_a_graph_saved() -> None:
 
 
 def test_one_program_a_step_after_a_model_was_made() -> None:
-    """How weights begin is no part of the first step: the second would have to compile again."""
+    """Initial weights are drawn outside the first step; else the second would compile again."""
     leafax.synchronize()
     m = leafax.nn.Sequential(leafax.nn.Linear(3, 5), leafax.nn.Linear(5, 1))
     optimizer = leafax.optim.SGD(m.parameters(), lr=0.1)

@@ -1,4 +1,4 @@
-"""What PyTorch's documentation shows, as far as leafax once did otherwise."""
+"""Examples of PyTorch's documentation where leafax once did otherwise."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_ldexp_warns_where_it_resizes() -> None:
 
 
 def test_the_gradient_of_ldexp_by_negative_integers_is_true() -> None:
-    """That of PyTorch is 0: it raises 2 to them as an integer."""
+    """PyTorch's gradient is 0, because it raises 2 to integer powers; ours is the true one."""
     x = leafax.ones(2, requires_grad=True)
     x.ldexp(leafax.tensor([-1, -3])).sum().backward()
     assert x.grad.tolist() == [0.5, 0.125]

@@ -1,4 +1,4 @@
-"""What PyTorch refuses leafax refuses, with the same class and words: `op_db`'s error inputs.
+"""leafax refuses `op_db`'s error inputs with the same class and words as PyTorch.
 
 `LEFT` counts the error inputs of an entry where that is not so yet; it must be exact.
 """

@@ -1,4 +1,4 @@
-"""What `torch._foreach_*` take and refuse, and the gradients at ties, as sessions."""
+"""Arguments that `torch._foreach_*` take and refuse, and gradients at ties, as sessions."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ CALLS = {
 
 
 def compare(call: Callable[..., Any], kinds: Iterable[str], numbers: Iterable[float]) -> None:
-    """What a call says and gives for the numbers, one after the other, with each dtype."""
+    """Compare a call's results and errors for each number, one after the other, with each dtype."""
     for kind in kinds:
 
         @same

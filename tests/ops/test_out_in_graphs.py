@@ -1,4 +1,4 @@
-"""What random programs found about `dtype=` and `out=` where a graph is recorded."""
+"""Cases of `dtype=` and `out=` where a graph is recorded, found by random programs."""
 
 from __future__ import annotations
 

@@ -107,7 +107,7 @@ def test_tensors_as_numbers(case: Callable[[Any], Any]) -> None:
 
 
 def test_the_default_dtype_may_change_between_uses_of_an_op() -> None:
-    """What was recorded under one default is not what is recorded under another."""
+    """Programs recorded under one default dtype are not reused under another."""
     ops: tuple[Callable[[Any, Any], Any], ...] = (
         lambda t, i: i * 1.5, lambda t, i: 1.5 - i, lambda t, i: i / 2, lambda t, i: i // 1.5,
         lambda t, i: t.remainder(i, -1.5), lambda t, i: i.sin(), lambda t, i: i * 1j,

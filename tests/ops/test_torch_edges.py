@@ -27,7 +27,7 @@ def _shown(case: Case, lib: Any) -> Any:
 
 
 def _after(lib: Any, made: Any) -> Any:
-    """What was made, and what an unrelated tensor is then."""
+    """Return the result made, and an unrelated tensor that is computed after it."""
     return made, lib.ones(2) * 3
 
 

@@ -231,7 +231,7 @@ def test_what_is_deprecated_says_so_once(call: str, word: str) -> None:
 
 
 def test_asarray() -> None:
-    """What it keeps of a tensor, cuts off, copies and refuses."""
+    """`asarray` keeps, cuts off, copies or refuses a tensor as in torch."""
     asked: tuple[dict[str, Any], ...] = (
         {}, {"requires_grad": False}, {"requires_grad": True}, {"copy": True}, {"copy": False},
         {"copy": True, "requires_grad": False}, {"dtype": "float64"},

@@ -201,7 +201,7 @@ def test_dim_order_asks_whether_it_is_the_only_one() -> None:
 
 
 def test_to_takes_its_arguments_by_place_and_refuses_others() -> None:
-    """What it returns: itself or a copy, how that lies, and what made it."""
+    """`to` returns itself or a copy, with layout and history as in torch."""
 
     @same
     def program(torch: Any, log: Log) -> Any:

@@ -27,7 +27,7 @@ DTYPES = ("float64", "float32", "complex128")
 
 
 def converted(t: Any, x: Any, known: dict[int, Any] | None = None) -> Any:
-    """What PyTorch's samples hold, for the library; what is the same tensor stays the same."""
+    """Convert PyTorch's samples to the library's tensors; the same tensor stays the same."""
     known = {} if known is None else known
     if isinstance(x, torch.Tensor):
         if id(x) not in known:

@@ -32,7 +32,7 @@ def leaf(t: Any, dtype: str = "float64", seed: int = 0) -> Any:
 
 
 def seen(x: Any) -> Any:
-    """What is in a state dict, but for the versions of its tensors, which count kernels."""
+    """Copy the contents of a state dict without its tensors' versions, which count kernels."""
     if isinstance(x, dict):
         return {k: seen(v) for k, v in x.items()}
     return x.detach().clone() if hasattr(x, "detach") else x

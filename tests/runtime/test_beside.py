@@ -1,4 +1,4 @@
-"""What is looked at beside the program: data at rest, while a graph is being recorded."""
+"""Reading data at rest beside the program, while a graph is being recorded."""
 
 from __future__ import annotations
 

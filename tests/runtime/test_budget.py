@@ -1,4 +1,4 @@
-"""What cuts a program that grows: its length, and the memory that only it holds."""
+"""Limits that cut a growing program: its length, and the memory that only it holds."""
 
 from __future__ import annotations
 

@@ -385,7 +385,7 @@ def test_a_long_program_is_not_compiled_for_one_more_run() -> None:
 
 
 def _is_compiled_by_and_by(ran: list[str]) -> bool:
-    """Whether a step that repeats is compiled after a few times, once."""
+    """Tell whether a step that repeats is compiled after a few times, once."""
     first = ran.index("compiled")
     rest = ["cached"] * (len(ran) - first - 1)
     return 2 <= first <= 9 and ran == ["op by op"] * first + ["compiled", *rest]

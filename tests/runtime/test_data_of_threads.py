@@ -14,7 +14,7 @@ import leafax
 
 
 def _prepared(lib: Any, turns: int, ahead: int, how: str) -> Any:
-    """What a thread prepares, `ahead` batches before they are taken."""
+    """Yield the batches that a thread prepares, up to `ahead` of them in advance."""
     numbers, batches = np.random.default_rng(0), queue.Queue[Any](ahead)
     arrays = [numbers.normal(size=(8, 4)).astype(np.float32) for _ in range(turns)]
 

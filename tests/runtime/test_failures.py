@@ -1,4 +1,4 @@
-"""What a failure leaves behind: parameters, optimizer state and generator as they were before."""
+"""A failure leaves parameters, optimizer state and generator as they were before."""
 
 from __future__ import annotations
 

@@ -376,7 +376,7 @@ def test_results_are_memory_of_their_own() -> None:
 
 
 def test_episodes_of_other_lengths_compile_nothing() -> None:
-    """What is computed of a whole episode has its length; each op was compiled for each length."""
+    """Results of an episode have its length; each op on them was once compiled per length."""
     weight = leafax.full((4, 2), 0.25, requires_grad=True)
     optimizer = leafax.optim.SGD([weight], lr=0.01)
     draw = np.random.default_rng(0)

@@ -22,7 +22,7 @@ N = 20
 
 @pytest.fixture(autouse=True)
 def _no_part_of_the_history() -> Iterator[None]:
-    """What is compiled here does not count where other tests ask what is worth compiling."""
+    """Forget these runs afterwards: other tests ask which programs are worth compiling."""
     yield
     forget_runs()
 

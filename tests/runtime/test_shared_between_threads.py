@@ -116,7 +116,7 @@ def test_gradients_add_up_in_one_leaf() -> None:
 
 @pytest.mark.parametrize("trains", [False, True])
 def test_gradients_add_up_in_one_leaf_over_many_steps(trains: bool) -> None:
-    """What a backward pass leads to is remembered: not with another thread's gradient in it."""
+    """A remembered backward pass holds no gradient of another thread."""
     for _ in range(3):
         shared = leafax.ones(5, requires_grad=True)
 

@@ -59,7 +59,7 @@ def test_a_hook_on_several_tensors_is_called_once_a_backward() -> None:
 
 
 def _in_a_thread(torch: Any, before: str, inside: str) -> Any:
-    """What `x`, `y` and `v` are after `inside` ran in another thread, and the gradients of both."""
+    """Return `y`, `v` and `z` after `inside` ran in another thread, and the gradients of `x`."""
     names = {"torch": torch, "x": torch.tensor([1.0, 2.0, 3.0], requires_grad=True)}
     exec(before, names)
     thread = threading.Thread(target=exec, args=(inside, names))

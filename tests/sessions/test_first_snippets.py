@@ -440,7 +440,7 @@ def torchvision(lib: Any) -> types.ModuleType:
 
 
 def run(code: str, lib: Any) -> tuple[str, list[tuple[str, str]], tuple[str, str] | None]:
-    """What the code prints, warns and raises with `lib` as `torch`."""
+    """Run the code with `lib` as `torch`; return its output, warnings and error."""
     out = io.StringIO()
     raised = None
     # `import torch.autograd as autograd` and `from torch.autograd import Variable` too.

@@ -1,4 +1,4 @@
-"""What the fuzzer of the whole vocabulary found, by what it was about, as it was shrunk."""
+"""Programs that the fuzzer of the whole vocabulary found, shrunk, sorted by subject."""
 
 from __future__ import annotations
 
@@ -1057,7 +1057,7 @@ def test_found(what: str) -> None:
     "name", ["order", "edges", "places", "outputs", "stack", "begin", "forget"]
 )
 def test_a_ctx_has_room_for_the_users_names(name: str) -> None:
-    """What the engine calls its own parts does not get in the way of `ctx.order = ...`."""
+    """Names of the engine's own parts do not get in the way of `ctx.order = ...`."""
     lines = (
         "class Mine(torch.autograd.Function):\n"
         "    @staticmethod\n"

@@ -1,4 +1,4 @@
-"""What is said of arguments of the wrong types, beside live PyTorch."""
+"""Errors for arguments of the wrong types, compared with live PyTorch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said of PyTorch's names that are not here."""
+"""Errors for PyTorch's names that leafax does not have."""
 
 from typing import Any
 

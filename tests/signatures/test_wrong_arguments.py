@@ -1,4 +1,4 @@
-"""What is said of arguments that do not fit, and what is left out of account, as in PyTorch."""
+"""Errors for arguments that do not fit, and arguments that are ignored, as in PyTorch."""
 
 from __future__ import annotations
 

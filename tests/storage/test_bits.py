@@ -161,7 +161,7 @@ def test_gradcheck_without_elements() -> None:
 
 @pytest.mark.parametrize("made", ["lib._neg_view(x)", "lib.complex(x, x - 2).conj()"])
 def test_values_are_read_through_the_bits(made: str) -> None:
-    """What looks at values in NumPy looks at those of the view, not at what is in memory."""
+    """Ops that read values in NumPy read those of the view, not those in memory."""
 
     @same
     def program(lib: Any, log: Log) -> None:

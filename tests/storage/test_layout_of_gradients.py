@@ -1,4 +1,4 @@
-"""How gradients lie in memory, where a user can see them: in hooks and from `autograd.grad`."""
+"""Memory layout of gradients, where a user can see it: in hooks and from `autograd.grad`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How what is indexed, rolled, stacked, repeated or gated lies in memory."""
+"""Memory layout of tensors that were indexed, rolled, stacked, repeated or gated."""
 
 from __future__ import annotations
 

@@ -157,7 +157,7 @@ BETWEEN: dict[str, Callable[[Any, int], Any]] = {
 @pytest.mark.quick(3)
 @pytest.mark.parametrize("name", BETWEEN)
 def test_leaves_are_what_a_tuple_is(name: str) -> None:
-    """What happens to a leaf between two calls is seen, as if each had entered by itself."""
+    """Changes to a leaf between two calls are seen, as if each had entered by itself."""
     leaves = _leaves()
     expected = _steps(tuple(_leaves()), BETWEEN[name])
     assert _steps(leaves, BETWEEN[name]) == expected

@@ -291,7 +291,7 @@ def test_what_was_detached_or_viewed_keeps_the_memory(cut: bool) -> None:
 
 @pytest.mark.parametrize("cut", [False, True])
 def test_gradients_by_the_result_take_the_result_of_before(cut: bool) -> None:
-    """What saved its operand and its result has new numbers of the one, old ones of the other."""
+    """An op that saved its operand and its result sees new operand values and the old result."""
 
     @same
     def program(torch: Any, log: Log) -> Any:

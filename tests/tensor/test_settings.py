@@ -1,4 +1,4 @@
-"""What PyTorch programs ask of their surroundings: number types, devices, switches, constants."""
+"""Number types, devices, switches and constants that PyTorch programs ask for."""
 
 from __future__ import annotations
 

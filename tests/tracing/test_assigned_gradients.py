@@ -1,4 +1,4 @@
-"""What a second round of training scripts showed, once."""
+"""Cases found once in a second round of training scripts."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def op_by_op() -> Iterator[None]:
 
 
 def both(program: Callable[..., Any], *sizes: int) -> list[tuple[np.ndarray[Any, Any], ...]]:
-    """What torch's and leafax's program give for numbers of these sizes, and their gradients."""
+    """Return results and gradients of torch's and leafax's program for inputs of these sizes."""
     found = []
     for lib in (torch, leafax):
         draw = np.random.default_rng(sum(sizes))
@@ -475,7 +475,7 @@ def test_lengths_that_cannot_be_filled_in_are_traced() -> None:
 
 
 def traced_anew(call: Callable[[int], Any], lengths: Iterable[int]) -> list[Any]:
-    """What a function of lengths gives, of which the last three may trace nothing."""
+    """Call a function of lengths and return its results; the last three may trace nothing."""
     *first, a, b, c = lengths
     found = [call(n) for n in first]
     shapes = mock.patch.object(jax, "eval_shape", wraps=jax.eval_shape)

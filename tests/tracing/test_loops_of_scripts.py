@@ -1,4 +1,4 @@
-"""What training scripts written as in tutorials showed, once."""
+"""Cases found once in training scripts written as in tutorials."""
 
 from __future__ import annotations
 

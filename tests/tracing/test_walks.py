@@ -1,4 +1,4 @@
-"""What a loop's later turns take from its first ones: who leaves the trace how, who enters it."""
+"""Later turns of a loop follow the trace of its first ones, or leave it and enter it again."""
 
 from __future__ import annotations
 

@@ -400,7 +400,7 @@ def test_policies() -> None:
 
 
 def test_a_policy_saves_work() -> None:
-    """What a policy keeps is not computed again: XLA counts the products."""
+    """Results that a policy keeps are not computed again: XLA counts the products."""
     import functools
 
     module = leafax.utils.checkpoint

@@ -162,7 +162,7 @@ def test_messages_are_torchs() -> None:
 
 
 def classes(torch: Any, log: list[Any]) -> None:
-    """What PyTorch's docstrings show of dataclasses and constants."""
+    """Log the results of the examples of dataclasses and constants in PyTorch's docstrings."""
     tree = torch.utils._pytree
 
     @dataclass

@@ -1,4 +1,4 @@
-"""What a Function lets go of, and when."""
+"""Lifetimes of the tensors, nodes and hooks that a Function holds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What PyTorch does on the way: casts that have nodes, writes that the result's version counts."""
+"""PyTorch's steps inside an op: casts have nodes, writes count in the result's version."""
 
 from __future__ import annotations
 

@@ -307,7 +307,7 @@ def test_a_number_in_a_formula_stays_one_in_its_gradients() -> None:
 
 
 def test_after_a_look_gradients_depend_on_the_same() -> None:
-    """Whether values were read before makes no difference to what a gradient depends on."""
+    """A gradient depends on the same tensors, even if values were read before."""
     start = [[[0.5, -1.5], [2.0, 0.25]], [[1.5, 0.75], [-0.5, 1.0]], [[2.5, -0.25], [1.25, -2.0]]]
 
     def program(lib: Any, see: Any) -> None:

@@ -1,4 +1,4 @@
-"""What PyTorch's kernels compute on the way is an attribute of nodes: `grad_fn._saved_result1`."""
+"""Intermediate results of PyTorch's kernels are attributes of nodes: `grad_fn._saved_result1`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ops save: writes to it that raise, what hooks make of it, and what nodes tell of it."""
+"""Tensors that ops save: writes to them raise, hooks may change them, nodes show them."""
 
 from __future__ import annotations
 

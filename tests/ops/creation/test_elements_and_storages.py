@@ -1,4 +1,4 @@
-"""What Python functions may make of elements, and tensors made on a storage."""
+"""Python functions applied to elements, and tensors made on a storage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `empty` and its like hold under deterministic algorithms."""
+"""Contents of `empty` and its like under deterministic algorithms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `torch.fft`, `stft` and `istft` say of arguments that do not fit, as sessions."""
+"""Errors of `torch.fft`, `stft` and `istft` for arguments that do not fit, as sessions."""
 
 from __future__ import annotations
 

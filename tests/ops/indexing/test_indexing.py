@@ -33,7 +33,7 @@ def plain(x: Any) -> Any:
 
 
 def outcome(call: Callable[[Any], Any], lib: Any) -> Any:
-    """What a call returns or raises, and the warnings on the way."""
+    """Return the result or the error of a call, and its warnings."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:

@@ -91,7 +91,7 @@ def test_solutions_lie_in_the_rows_of_their_matrix() -> None:
 
 
 def test_eigenvalues_of_what_is_not_finite_are_nan() -> None:
-    """What PyTorch has for them is what its LAPACK leaves, another on another processor."""
+    """Eigenvalues are NaN here; PyTorch returns what LAPACK leaves, which depends on the CPU."""
     inf, nan = math.inf, math.nan
     for rows in ([[inf, inf], [inf, 1.0]], [[nan, 0.0], [0.0, 1.0]], [[1.0, inf], [inf, 1.0]]):
         a = leafax.stack([leafax.tensor(rows), leafax.eye(2)])

@@ -53,7 +53,7 @@ SAVED = (
 
 
 def fields(node: Any) -> dict[str, Any]:
-    """What the nodes from this one on saved, but for tensors, which are compared by gradients."""
+    """Collect the saved values of this node and those behind it, but for the values of tensors."""
     seen, found, stack = set(), {}, [node]
     while stack:
         n = stack.pop(0)

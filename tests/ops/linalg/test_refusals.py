@@ -1,4 +1,4 @@
-"""What linear algebra refuses, at the line that made it and in PyTorch's words, as sessions.
+"""Refusals of linear algebra, at the line that made them and in PyTorch's words, as sessions.
 
 Each session is one of the checks that PyTorch's functions share, asked of the functions that make
 it. `p` are pivots, `tau` the scales of reflections.

@@ -1,4 +1,4 @@
-"""What linear algebra makes of matrices that lack rank or a factor, as sessions."""
+"""Linear algebra on matrices that lack rank or a factor, as sessions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a comparison of `nn.functional` and optimizers with PyTorch found to be different."""
+"""Differences once found between `nn.functional`, optimizers and those of PyTorch."""
 
 from __future__ import annotations
 

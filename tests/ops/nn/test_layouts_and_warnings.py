@@ -1,4 +1,4 @@
-"""What training scripts found: layouts that follow others, warnings that PyTorch gives."""
+"""Cases from training scripts: layouts that follow others, warnings that PyTorch gives."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ def test_normal_with_a_tensor_of_means_alone() -> None:
 
 
 def test_a_failed_program_does_not_end_the_sequence() -> None:
-    """What the generator's state was to be is known without the program that failed."""
+    """The generator's next state is known without the program that failed."""
     leafax.manual_seed(3)
     leafax.rand(1)
     wanted = leafax.rand(2).tolist()
@@ -110,7 +110,7 @@ def test_a_generator_is_copied_pickled_and_put_back_by_its_bytes() -> None:
 
 
 def said(call: str, t: object) -> tuple[object, list[str]]:
-    """What a call raises, and what it warns of."""
+    """Return the error of a call, and its warnings."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:

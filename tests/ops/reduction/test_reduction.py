@@ -267,7 +267,7 @@ def test_gradient_of_topk_in_a_loss() -> None:
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_logcumsumexp_from_infinity_on(dtype: str) -> None:
-    """What is added to infinity has no part in it: gradients were differences of infinities."""
+    """Numbers added to infinity have no part in it: gradients were differences of infinities."""
 
     def gradient(lib: Any) -> Any:
         x = lib.tensor([1.0, float("inf"), 2.0], dtype=getattr(lib, dtype), requires_grad=True)
