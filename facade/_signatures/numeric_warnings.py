@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from .._core.handle import Handle
-from .._core.warn_once import drops_imaginary as drops_imaginary
-from .._core.warn_once import warn_once
+from .._core.warn_once import drops_imaginary, warn_once
 from .parser import ALIASES
 
 NAMES = ("input", *ALIASES["input"])  # of the first argument

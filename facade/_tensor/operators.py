@@ -9,13 +9,13 @@ from typing import Any
 from leafax.functional.program.op import TABLE
 
 from .._core import dtypes
+from .._core.warn_once import drops_imaginary
 from .._dispatch.record import apply
 from .._ops.calls import methods, operators_fast
 from .._ops.calls.functions import by_name
 from .._ops.creation.to import copied_as
 from .._ops.writes.apply_inplace import apply_inplace, check_inplace, frozen
 from .._runtime.host.host_integers import cast as cast_at_rest
-from .._signatures.numeric_warnings import drops_imaginary
 
 _CASTS = {
     "float": "float32", "double": "float64", "half": "float16", "bfloat16": "bfloat16",

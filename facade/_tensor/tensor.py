@@ -15,7 +15,7 @@ from .._core.handle import Handle
 from .._core.host_transfer import on_host, raw
 from .._core.trie import local
 from .._core.vmap_checks import hides_grad
-from .._core.warn_once import warn_once
+from .._core.warn_once import drops_imaginary, warn_once
 from .._dispatch import record
 from .._dispatch.conj_neg_bits import check_numpy
 from .._dispatch.export import function_of
@@ -31,7 +31,6 @@ from .._runtime.cut import observe
 from .._runtime.host import host_views
 from .._runtime.host.host_integers import INTEGER
 from .._runtime.host.loop_over_integers import items_of
-from .._signatures.numeric_warnings import drops_imaginary
 from .._storage.shared_storage import share_views
 from .._tracing.tracer_checks import refuse_constant
 from . import as_jax, copying

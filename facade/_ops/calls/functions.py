@@ -33,8 +33,7 @@ from ..creation import factories
 from ..creation.generator import key
 from ..writes.check_dtype import IN_ITS_DTYPE, check_joined, in_its_dtype
 from ..writes.check_kind import check_kind
-from ..writes.write_out import check_out as check_out
-from ..writes.write_out import write_out as write_out
+from ..writes.write_out import check_out, write_out
 
 # Other names that PyTorch takes for a parameter.
 _ALIASES = {

@@ -20,9 +20,9 @@ from ..._autograd.forward_mode.no_forward_derivative import refuse_any_tangent
 from ..._core.dtypes import float32, float64
 from ..._core.memory_format import contiguous_format
 from ..._core.vmap_checks import differs_in_vmap, loop_over_examples, refuse_in_vmap
+from ..._core.warn_once import drops_imaginary
 from ..._dispatch.conj_neg_bits import held
 from ..._dispatch.record import apply
-from ..._signatures.numeric_warnings import drops_imaginary
 from ..creation.from_arrays import from_numpy
 from ..indexing.masks import nonzero
 from ..writes.write_out import write_out

@@ -10,7 +10,7 @@ from leafax.functional.program.op import TABLE
 
 from ..._autograd.formulas.scalar_ops import over, times
 from ..._dispatch.record import apply
-from ..calls.functions import write_out
+from ..writes.write_out import write_out
 
 
 def diff(

@@ -15,9 +15,9 @@ from ..._core.vmap_checks import refuse_in_vmap
 from ..._core.warn_once import warn_once
 from ..._dispatch.record import apply
 from ..._signatures.check_arguments import refuse_wide
-from ..calls.functions import check_out, write_out
 from ..indexing.masks import nonzero
 from ..writes.check_kind import check_tensor
+from ..writes.write_out import check_out, write_out
 
 
 def _extremum(name: str, pairwise: str) -> Callable[..., Any]:

@@ -15,10 +15,10 @@ from ..._core.handle import Handle
 from ..._core.jax_devices import jax_device
 from ..._core.memory_format import memory_format
 from ..._core.trie import local
+from ..._core.warn_once import drops_imaginary
 from ..._dispatch.record import apply
 from ..._rules.strides.channels_last import is_in, strides_in
 from ..._runtime.cut import observe
-from ..._signatures.numeric_warnings import drops_imaginary
 from ..._signatures.overload_errors import describe_mismatch
 from ..._storage.strides import layout
 from ..._storage.write import written_once

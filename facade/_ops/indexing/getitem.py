@@ -17,10 +17,10 @@ from ..._core.locks import sharing
 from ..._core.mask_ops import at, marks
 from ..._core.python_data import name_of_type
 from ..._core.trie import local
+from ..._core.warn_once import drops_imaginary
 from ..._dispatch.record import apply
 from ..._runtime.host.host_integers import INTEGER
 from ..._runtime.host.host_views import view_at_rest
-from ..._signatures.numeric_warnings import drops_imaginary
 from ..._storage.host_arrays import read_like
 from ..._storage.overlap import check_overlap
 from ..creation.factories import zeros

@@ -9,8 +9,9 @@ from leafax.functional.program.op import TABLE, Op
 
 from ..._core.dtypes import dtype
 from ..._core.grad_modes import no_grad
-from ..calls.functions import call, check_out, write_out
+from ..calls.functions import call
 from ..writes.check_kind import check_kind, check_parts
+from ..writes.write_out import check_out, write_out
 
 
 def _copying(name: str) -> Callable[..., Any]:

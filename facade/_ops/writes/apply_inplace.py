@@ -23,11 +23,11 @@ from ..._core.locks import sharing
 from ..._core.transforms_running import LEAF_WRITE, active, refuse_argument_write
 from ..._core.trie import EXTERNAL, LEAF, NODE, Mode, State, Value, local
 from ..._core.view_ops import spell, writing
+from ..._core.warn_once import drops_imaginary
 from ..._dispatch.record import known, record
 from ..._rules.node_edges import WRAPS
 from ..._rules.node_names import COMPARISONS
 from ..._rules.strides.layouts import elementwise
-from ..._signatures.numeric_warnings import drops_imaginary
 from ..._storage.as_strided_outside import reaches_out
 from ..._storage.autograd_roles import alias, keep_edge
 from ..._storage.enter import enter, plain_kind, was_leaf, without_grad

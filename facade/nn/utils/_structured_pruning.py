@@ -5,15 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from ..._ops.creation.factories import rand, zeros_like
-from ._prune_checks import _compute_norm as _compute_norm
-from ._prune_checks import _compute_nparams_toprune as _compute_nparams_toprune
-from ._prune_checks import _validate_pruning_amount as _validate_pruning_amount
-from ._prune_checks import _validate_pruning_amount_init as _validate_pruning_amount_init
-from ._prune_checks import _validate_pruning_dim as _validate_pruning_dim
-from ._prune_checks import _validate_structured_pruning as _validate_structured_pruning
-from ._prune_checks import count_to_prune
-from ._pruning_method import BasePruningMethod as BasePruningMethod
-from ._pruning_method import PruningContainer as PruningContainer
+from ._prune_checks import (
+    _compute_norm,
+    _validate_pruning_amount_init,
+    _validate_pruning_dim,
+    _validate_structured_pruning,
+    count_to_prune,
+)
+from ._pruning_method import BasePruningMethod
 
 
 def _keep(t: Any, dim: int, channels: Any, default_mask: Any) -> Any:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from ... import functional as F
-from .._layers.fractional_pooling import FractionalMaxPool2d as FractionalMaxPool2d
-from .._layers.fractional_pooling import FractionalMaxPool3d as FractionalMaxPool3d
 from ..module import Module
 
 
