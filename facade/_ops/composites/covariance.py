@@ -71,14 +71,10 @@ def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any 
             "cov(): degrees of freedom is <= 0. Correction should be strictly less than the number "
             "of observations."
         )
-    factor = factor.clamp(min=0) if isinstance(factor, Handle) else _larger(factor, 0)
+    factor = factor.clamp(min=0) if isinstance(factor, Handle) else max(0, factor)
     x = x - mean
     y = x if weights is None else x * weights
     return (y.mm(x.t().conj()) / factor).squeeze()
-
-
-def _larger(a: Any, b: Any) -> Any:
-    return a if a > b else b
 
 
 @parsed

@@ -41,14 +41,14 @@ def diff(
                     f"tensor.size({d}) = {n_given}"
                 )
     made = apply(TABLE["cat"], tuple(parts), dim) if len(parts) > 1 else input
-    for _ in range(n if n <= made.shape[dim] else made.shape[dim]):
+    is_bool = made._v.dtype == bool
+    for _ in range(min(n, made.shape[dim])):
         size = made.shape[dim] - 1
         after, before = made.narrow(dim, 1, size), made.narrow(dim, 0, size)
-        made = after.logical_xor(before) if str(made.dtype) == "torch.bool" else after - before
+        made = after.logical_xor(before) if is_bool else after - before
     if out is None:
         return made
-    kind = "logical_xor" if made._v.dtype == bool else "sub"
-    return write_out(TABLE[kind], made, out, (made,))
+    return write_out(TABLE["logical_xor" if is_bool else "sub"], made, out, (made,))
 
 
 def trapezoid(y: Any, x: Any = None, *, dx: Any = None, dim: int = -1) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 import math
 from collections.abc import Callable
 from typing import Any
@@ -31,7 +30,7 @@ def broadcast_shapes(*shapes: Any) -> Size:
             raise RuntimeError(
                 f"Input shapes should be of type ints, a tuple of ints, or a list of ints, got {s}"
             )
-    out = [1] * builtins.max((len(s) for s in sizes), default=0)
+    out = [1] * max((len(s) for s in sizes), default=0)
     for place, shape in enumerate(sizes):
         for i in range(-1, -1 - len(shape), -1):
             n = shape[i]

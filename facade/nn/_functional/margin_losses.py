@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 from collections.abc import Callable
 from typing import Any
 
@@ -182,7 +181,7 @@ def ctc_loss(
     check_targets(targets, log_probs.shape[1], sizes)
     if targets.dim() == 1:
         assert sizes is not None
-        rows = targets.new_zeros((len(sizes), builtins.max(sizes, default=0)))
+        rows = targets.new_zeros((len(sizes), max(sizes, default=0)))
         start = 0
         for i, n in enumerate(sizes):
             rows[i, :n] = targets[start : start + n]
