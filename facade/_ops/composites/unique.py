@@ -47,8 +47,6 @@ def unique(
         raise TypeError(f"{kernel}(): argument 'input' (position 1) must be Tensor, not {kind}")
     _refuse_complex(input, dim)
     refuse_in_vmap("_unique2" if dim is None else "unique_dim", input)
-    if dim is not None and not input.numel():
-        _need_slices(input, dim)
     found = _unique2(input, sorted, dim=dim)
     return _asked(found, return_inverse, return_counts)
 
