@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from leafax.functional.program import dtypes
 from leafax.functional.program.dtypes import category, default_float
@@ -17,6 +17,13 @@ def promote_types(type1: dtype, type2: dtype) -> dtype:
     first = as_dtype("promote_types", type1, "'type1' (position 1)")
     second = as_dtype("promote_types", type2, "'type2' (position 2)")
     return of(dtypes.promote_types(first.np, second.np))
+
+
+class _Fact(NamedTuple):
+    """What promotion asks of a tensor."""
+
+    dtype: Any
+    ndim: int
 
 
 _OF_RESULT_TYPE = frozenset({"tensor", "other", "scalar", "scalar1", "scalar2"})
@@ -35,11 +42,9 @@ def result_type(*args: Any, **kwargs: Any) -> dtype:
     if len(given) != 2:
         raise TypeError(f"result_type() takes 2 positional arguments but {len(given)} were given")
 
-    class _Fact:
-        def __init__(self, t: Any) -> None:
-            self.dtype, self.ndim = t._v.dtype, len(t._v.shape)
-
-    facts = [_Fact(t) if isinstance(t, Handle) else plain(t) for t in given]
+    facts = [
+        _Fact(t._v.dtype, len(t._v.shape)) if isinstance(t, Handle) else plain(t) for t in given
+    ]
     return of(dtypes.result_type(*facts, default_float=default_float()))
 
 
