@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from leafax.functional.lowering.jvp import JvpCall, read_inputs  # fmt: skip
-from leafax.functional.ops.shape.strides import contiguous_strides  # fmt: skip
-from leafax.functional.program.op import Op  # fmt: skip
-from leafax.functional.program.program import Node  # fmt: skip
+from leafax.functional.lowering.jvp import JvpCall, read_inputs
+from leafax.functional.ops.shape.strides import contiguous_strides
+from leafax.functional.program.op import Op
+from leafax.functional.program.program import Node
 
 from .._core.grad_modes import enable_grad, within
 from .._core.transforms_running import active
