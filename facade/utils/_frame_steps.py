@@ -32,15 +32,20 @@ def bearing_steps(steps: list[State]) -> list[State]:
 def read_values(s: State) -> list[Value]:
     """List the values that a step's gradient reads or that PyTorch would save."""
     places = [*[i for _, i in saved_places(s)], *needed(s)]
-    return [s.operands[i] if i >= 0 else s.values[-1 - i] for i in places]
+    return [_value_at(s, i) for i in places]
+
+
+def _value_at(s: State, place: int) -> Value:
+    """Return an operand of a step, or by `-1 - k` its `k`-th result."""
+    return s.operands[place] if place >= 0 else s.values[-1 - place]
 
 
 def metadata_of(steps: list[State], fn: Any) -> list[Any]:
     """Describe by `fn` what PyTorch would have saved of these steps."""
     found = []
     for s in tracked_steps(steps):
-        for _, index in saved_places(s):
-            v = s.operands[index] if index >= 0 else s.values[-1 - index]
+        for _, place in saved_places(s):
+            v = _value_at(s, place)
             if not v.weak:
                 found.append(fn(v))
     return found
