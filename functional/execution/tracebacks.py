@@ -36,17 +36,18 @@ def end_at_callers(name: str) -> None:
     """
     if not _works():
         return
+    seen: set[type] = set()  # a class stands in many modules, and among the bases of many others
     for other, module in list(sys.modules.items()):
         below = other[len(name) :]
         if other.startswith(name) and below[:1] in ("", ".") and "._" not in below:
             if not other.startswith("leafax.functional."):  # its ops, which users do not call
-                _guard_public(module)
+                _guard_public(module, seen)
 
 
-def _guard_public(module: types.ModuleType) -> None:
+def _guard_public(module: types.ModuleType, seen: set[type]) -> None:
     for name, found in list(vars(module).items()):
         if not name.startswith("_"):
-            for fn in _functions(found):
+            for fn in _functions(found, seen):
                 fn.__code__ = _guard(fn.__code__)
 
 
@@ -115,18 +116,23 @@ def _raised_here(error: BaseException) -> bool:
     return tb is not None and is_library_file(tb.tb_frame.f_code.co_filename)
 
 
-def _functions(found: Any) -> Iterator[types.FunctionType]:
-    """Yield leafax's functions that run when `found` is called, or used if it is a class."""
+def _functions(found: Any, seen: set[type]) -> Iterator[types.FunctionType]:
+    """Yield leafax's functions that run when `found` is called, or used if it is a class.
+
+    Args:
+      seen: classes whose functions were yielded before, to which those of this call are added.
+    """
     if isinstance(found, types.FunctionType):
         if is_library_file(found.__code__.co_filename):
             yield found
     elif isinstance(found, type) and found.__module__.startswith("leafax"):
         for part in found.__mro__:
-            if part.__module__.startswith("leafax"):
+            if part.__module__.startswith("leafax") and part not in seen:
+                seen.add(part)
                 for value in list(vars(part).values()):
                     for fn in _of_attribute(value):
                         if fn is not None:
-                            yield from _functions(fn)
+                            yield from _functions(fn, seen)
 
 
 def _of_attribute(value: Any) -> Iterable[Any]:
