@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from .._core.handle import Handle
+from .._core.handle import Handle, tensors_in
 from .._core.locks import running, sharing
 from .._core.trie import State, Trace, Value, local
 from .._storage.enter import enter_all
@@ -93,15 +93,6 @@ def in_known_step(key: Any, record: Callable[[], Any], operands: Any) -> Any:
         if not any(t._stale is not None for t in tensors_in(operands)):
             before.next[key] = trace.state
     return out
-
-
-def tensors_in(tree: Any) -> list[Any]:
-    """Return the tensors among tuples, lists and dicts."""
-    if isinstance(tree, Handle):
-        return [tree]
-    if isinstance(tree, dict):
-        tree = tuple(tree.values())
-    return [t for x in tree for t in tensors_in(x)] if isinstance(tree, (tuple, list)) else []
 
 
 def in_one_step(name: Any, composed: Callable[..., Any], *operands: Any) -> Any:
