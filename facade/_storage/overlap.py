@@ -13,6 +13,7 @@ from leafax.functional.program.op import TABLE, Op
 from .._core.handle import Handle
 from .._core.warn_once import warn
 from .._rules.error_texts import OVERLAPS_ITSELF
+from .._rules.strides.layouts import dense
 from .strides import layout
 from .write import repeats
 
@@ -174,11 +175,4 @@ def _range(found: Any) -> tuple[int, int]:
 
 def _dense(found: Any) -> bool:
     """Return whether each place of a tensor's range holds exactly one element."""
-    expected = 1
-    for stride, n in sorted(
-        (s, n) for s, n in zip(found.strides, found.shape, strict=True) if n != 1
-    ):
-        if stride != expected:
-            return False
-        expected *= n
-    return 0 not in found.shape
+    return 0 not in found.shape and dense(found)

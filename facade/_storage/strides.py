@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from leafax.functional.ops.shape.strides import Layout, contiguous_strides
+from leafax.functional.ops.shape.strides import Layout, contiguous
 from leafax.functional.ops.shape.view_rules import VIEW_RULES
 from leafax.functional.program.op import TABLE, Op
 
@@ -26,7 +26,7 @@ def layout(t: Any) -> Layout:
     for op, args, kwargs in t._lens:
         seen = after(op, found, args, kwargs)
         if seen is None:
-            return _contiguous(t._v.shape)
+            return contiguous(t._v.shape)
         found = seen
     return found
 
@@ -38,10 +38,6 @@ def after(op: Op, base: Layout, args: Any, kwargs: Any) -> Layout | None:
         return None
     found = rule(base, *args, **kwargs)
     return found[PICKED[op]] if isinstance(found, list) else found  # type: ignore[no-any-return]
-
-
-def _contiguous(shape: Any) -> Layout:
-    return Layout(tuple(shape), tuple(contiguous_strides(tuple(shape))), 0)
 
 
 def must_copy(op: Op, t: Any, args: Any, kwargs: Any) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from leafax.functional.ops.shape.strides import Layout, contiguous_strides
+from leafax.functional.ops.shape.strides import is_contiguous as are_contiguous
 from leafax.functional.ops.shape.view_rules import VIEW_RULES
 from leafax.functional.program.op import TABLE, Op
 from leafax.functional.program.program import Slot
@@ -142,14 +143,7 @@ def _spread(x: Layout, shape: tuple[int, ...]) -> tuple[int, ...]:
 
 def is_contiguous(x: Layout) -> bool:
     """Tell whether elements lie row by row; strides of dims of one element do not matter."""
-    if 0 in x.shape:
-        return True
-    expected = 1
-    for n, s in zip(reversed(x.shape), reversed(x.strides), strict=True):
-        if n != 1 and s != expected:
-            return False
-        expected *= n
-    return True
+    return are_contiguous(x.shape, x.strides)
 
 
 def dense(x: Layout) -> bool:
