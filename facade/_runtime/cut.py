@@ -40,7 +40,7 @@ from .._tracing.tracer_checks import refuse_constant
 from .._tracing.undo import take_back
 from .recipes import Recipe, donatable, donates, recipe_of
 from .recomputation import compute, compute_elsewhere, salvage
-from .remembered_exits import Walk, alive, known, leave, remember
+from .remembered_exits import Walk, known, leave, remember
 from .side_programs import evaluate_beside
 
 
@@ -125,7 +125,7 @@ def abandon(trace: Trace, error: BaseException) -> None:
     """Leave a program that cannot run; `salvage` computes what can be computed of it."""
     trace.outcome.failure = error
     _renew(trace)
-    for t in alive(trace):
+    for t in trace.living():
         value = t._v
         if t._array is not None and value.role <= LEAF:
             leave(trace, t)
@@ -164,7 +164,7 @@ def _finish(
 
 def _begin(trace: Trace, want: tuple[Any, ...]) -> Any:
     """Take the program from the thread: a `Begun` and its arrays, or None if nothing is wanted."""
-    live = alive(trace)
+    live = trace.living()
     walk = known(trace, live)
     pending: list[Any] = []  # worked out where no walk says all that is asked of them
     graph: Sequence[Value]
@@ -175,7 +175,7 @@ def _begin(trace: Trace, want: tuple[Any, ...]) -> Any:
         found = _sorted(live, wanted)
         if found is None:
             settle_all(trace)
-            live = alive(trace)
+            live = trace.living()
             found = _sorted(live, wanted)
             assert found is not None
         pending, graph = found
@@ -200,7 +200,7 @@ def _begin(trace: Trace, want: tuple[Any, ...]) -> Any:
             pending, walk = [live[i] for i in walk.pending], None
         if keep and trace.bulk:  # it asks which tensors hold what it keeps
             mark_all_entered(trace)
-            live = alive(trace)
+            live = trace.living()
     if not numbers and not keep:
         _leave(trace, live)
         return None
@@ -374,7 +374,7 @@ def synchronize() -> None:
     >>> x = leafax.ones(3) + 1
     >>> leafax.synchronize()
     """
-    live = alive(local.trace)
+    live = local.trace.living()
     cut("synchronize()")
     jax.block_until_ready([t._array for t in live if t._array is not None])
     check_faults()

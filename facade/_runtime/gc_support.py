@@ -13,7 +13,7 @@ import sys
 from typing import Any
 from weakref import ref
 
-from .._autograd.graph.reachable import living, onward
+from .._autograd.graph.reachable import onward
 from .._core.trie import LEAF, State, Trace, Value, local
 from .._tracing.inputs import Source
 
@@ -55,7 +55,7 @@ def _let_go(trace: Trace) -> None:
     if not (trace.graph.grad_fns or sources):
         return
     held: dict[Any, list[Any]] = {}  # what an edge or a state leads to
-    for t in living(trace):
+    for t in trace.living():
         edge = (t._stale if t._stale is not None else t._v).edge
         if edge is not None and trace.sources.get(edge) is not t:  # a leaf leads to itself
             t.__dict__[_HELD] = _led_to(trace, edge, held)

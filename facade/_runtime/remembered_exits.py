@@ -51,11 +51,6 @@ class Walk:
         return self.outs
 
 
-def alive(trace: Trace) -> list[Any]:
-    """List the tensors in the trace that are held; one that entered twice comes twice."""
-    return [t for r in trace.refs if (t := r()) is not None and t._trace is trace]
-
-
 def known(trace: Trace, live: list[Any]) -> Walk | None:
     """Return the remembered walk of these tensors, if there is one and it fits."""
     walks = trace.state.walks

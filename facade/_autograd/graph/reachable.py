@@ -24,7 +24,7 @@ def forget_dead(trace: Trace) -> None:
     """
     reached: set[Any] = set()
     seen: set[State] = set()
-    stack: list[Any] = [t._stale if t._stale is not None else t._v for t in living(trace)]
+    stack: list[Any] = [t._stale if t._stale is not None else t._v for t in trace.living()]
     while stack:
         value = stack.pop()
         edge = value.edge
@@ -38,11 +38,3 @@ def forget_dead(trace: Trace) -> None:
     for value, source in list(trace.sources.items()):
         if value.role == EXTERNAL and value not in reached and source._v is None:
             del trace.sources[value]
-
-
-def living(trace: Trace) -> Any:
-    """Yield the tensors in the trace that somebody holds."""
-    for r in trace.refs:
-        t = r()
-        if t is not None and t._trace is trace:
-            yield t

@@ -129,8 +129,7 @@ def _held(trace: Any, value: Value) -> Any:
 def _known(trace: Any) -> list[tuple[Any, Value]]:
     """List the tensors of the running trace with their values; not the cells of storages."""
     found = [(t, value) for r, value, _ in trace.entered.values() if (t := r()) is not None]
-    rest = [t for r in trace.refs if (t := r()) is not None and t._trace is trace]
-    found += [(t, t._stale if t._stale is not None else t._v) for t in rest]
+    found += [(t, t._stale if t._stale is not None else t._v) for t in trace.living()]
     cells = {id(t._store.cell) for t, _ in found if t._store is not None}
     return [(t, value) for t, value in found if id(t) not in cells]
 

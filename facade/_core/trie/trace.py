@@ -109,3 +109,7 @@ class Trace:
         self.graph = TraceGraph()
         self.memory = TraceMemory()
         self.outcome = TraceOutcome()
+
+    def living(self) -> list[Any]:
+        """List the tensors in the trace that are held; one that entered twice comes twice."""
+        return [t for r in self.refs if (t := r()) is not None and t._trace is self]
