@@ -25,8 +25,6 @@ def freeze(x: Any) -> Any:
         return (dict, tuple((k, freeze(v)) for k, v in x.items()))
     if kind is slice:
         return (slice, freeze((x.start, x.stop, x.step)))
-    if isinstance(x, Slot):
-        return x
     return x
 
 

@@ -65,13 +65,7 @@ class State:
 
     def path(self) -> list[State]:
         """Return the states from the root to here."""
-        states: list[State] = []
-        state: State | None = self
-        while state is not None:
-            states.append(state)
-            state = state.parent
-        states.reverse()
-        return states
+        return self.since()
 
     def since(self, *starts: State) -> list[State]:
         """List the states after the nearest of `starts`, in order; all if none leads to here."""
