@@ -20,7 +20,7 @@ def promote_types(type1: dtype, type2: dtype) -> dtype:
 
 
 class _Fact(NamedTuple):
-    """What promotion asks of a tensor."""
+    """Hold all that promotion asks of a tensor."""
 
     dtype: Any
     ndim: int
