@@ -23,7 +23,6 @@ from .._core.handle import Handle
 from .._core.locks import sharing
 from .._core.trie import Mode, State, Trace, local
 from .._storage.enter import enter, values_of
-from .._storage.pending_views import register as _register_views
 from .._storage.pending_views import view
 from .._tracing.inputs import make
 from .._tracing.inputs import register as _register
@@ -56,7 +55,6 @@ def register(cls: type, share_views: Callable[..., None]) -> None:
     global _tensor_class, _share_views
     _tensor_class, _share_views = cls, share_views
     _register(cls)
-    _register_views(cls)
 
 
 def register_parameters(cls: type) -> None:

@@ -17,17 +17,10 @@ from leafax.functional.program.op import Op
 from .._core.locks import sharing
 from .._core.trie import State, Trace, Value, local, resting
 from .._core.view_ops import PICKED
+from .._tracing import inputs
 
 # Whether these can view a view (or must copy, or raise) depends on its strides.
 _BY_STRIDES = frozenset({"as_strided", "flatten", "ravel", "reshape", "unflatten", "view"})
-
-_tensor_class: Any = object
-
-
-def register(cls: type) -> None:
-    """Tell which class views are."""
-    global _tensor_class
-    _tensor_class = cls
 
 
 def view(op: Op, args: Any, kwargs: Any, state: State, trace: Trace) -> Any:
@@ -59,7 +52,7 @@ def view(op: Op, args: Any, kwargs: Any, state: State, trace: Trace) -> Any:
             else:
                 viewers = source._viewers = []
                 source._shares = True
-        out: Any = object.__new__(_tensor_class)
+        out: Any = object.__new__(inputs._tensor_class)
         out._v = state.value
         out._trace = trace
         out._base_ = root
@@ -81,7 +74,7 @@ def view_of(source: Any, lens: Any, state: State, trace: Trace) -> Any:
 
 def view_again(source: Any, lens: Any, value: Value, creation: Any, trace: Trace) -> Any:
     """Make a view with this value of a tensor that shares nothing yet."""
-    out: Any = object.__new__(_tensor_class)
+    out: Any = object.__new__(inputs._tensor_class)
     out._v = value
     out._trace = trace
     out._base_ = source
@@ -116,7 +109,7 @@ def detached(t: Any) -> Any:
     if plain is None:
         plain = resting(v.aval, inference=v.inference, strides=v.strides)
         _PLAIN[v] = plain
-    out: Any = object.__new__(_tensor_class)
+    out: Any = object.__new__(inputs._tensor_class)
     out._array = t._array
     out._v = plain
     out._trace = None

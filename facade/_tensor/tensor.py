@@ -28,7 +28,6 @@ from .._ops.creation.to import to
 from .._ops.indexing import getitem
 from .._ops.writes.apply_inplace import apply_inplace
 from .._runtime.cut import observe
-from .._runtime.host import host_views
 from .._runtime.host.host_integers import INTEGER
 from .._runtime.host.loop_over_integers import items_of
 from .._storage.shared_storage import share_views
@@ -268,6 +267,5 @@ def _default_np() -> np.dtype:
 
 
 register(Tensor, share_views)
-host_views.register(Tensor)
 as_jax.register(Tensor)
 install(Tensor)

@@ -17,20 +17,13 @@ from leafax.functional.execution.single_ops import on_host
 from leafax.functional.program.op import TABLE, Op
 from leafax.functional.program.program import Aval
 
-from ..._core.handle import Handle
 from ..._core.locks import sharing
 from ..._core.trie import local, resting
 from ..._storage.host_arrays import data_of
 from ..._storage.shared_storage import share
+from ..._tracing import inputs
 
 _SELECT = TABLE["select"]
-_tensor_class: Any = Handle
-
-
-def register(cls: type) -> None:
-    """Tell which class tensors are."""
-    global _tensor_class
-    _tensor_class = cls
 
 
 def is_free() -> bool:
@@ -45,7 +38,7 @@ def is_free() -> bool:
 
 def is_plain(t: Any) -> bool:
     """Return whether `t` has no user's class, no tangents, and no write that it has not seen."""
-    return type(t) is _tensor_class and t._stale is None and t._duals is None
+    return type(t) is inputs._tensor_class and t._stale is None and t._duals is None
 
 
 def view_at_rest(op: Op, source: Any, args: tuple[Any, ...], length: int | None) -> Any:
@@ -147,7 +140,7 @@ def _of_storage(source: Any, lens: Any, length: int | None) -> Any:
 
 
 def _made(value: Any, length: int | None) -> Any:
-    out: Any = object.__new__(_tensor_class)
+    out: Any = object.__new__(inputs._tensor_class)
     key = value.resting, length
     kind = _kinds.get(key)
     if kind is None:
