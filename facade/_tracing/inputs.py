@@ -162,6 +162,11 @@ def step_to_input(trace: Trace, kind: Value) -> Value:
     return value
 
 
+def list_inputs(trace: Trace) -> list[Value]:
+    """List the values of the trace's inputs so far, in order."""
+    return [s.value for s in trace.state.path() if type(s.entry) is Input]
+
+
 NUMBER = {
     float: resting(Aval((), np.dtype("float64"), True)),
     int: resting(Aval((), np.dtype("int64"), True)),

@@ -14,9 +14,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 from weakref import ref
 
-from leafax.functional.program.program import Input
-
 from .._core.trie import Trace, Value
+from .inputs import list_inputs
 
 
 class Write(NamedTuple):
@@ -99,7 +98,7 @@ def take_back(trace: Trace, arrays: Sequence[Any], since: int = 0) -> None:
       arrays: one an `Input` of the trace.
       since: how many notes to leave alone.
     """
-    places = {value.index: k for k, value in enumerate(_inputs(trace))}
+    places = {value.index: k for k, value in enumerate(list_inputs(trace))}
     for note in reversed(trace.memory.undo[since:]):
         if type(note) is Draw:
             if note.value.index in places:
@@ -147,7 +146,7 @@ def values_before(trace: Trace, t: Any) -> list[tuple[Value, Any]]:
     Returns:
       values, with their arrays where these were known.
     """
-    places = {value.index: k for k, value in enumerate(_inputs(trace))}
+    places = {value.index: k for k, value in enumerate(list_inputs(trace))}
     found = []
     for note in reversed(trace.memory.undo):
         if type(note) is Write and note.tensor() is t:
@@ -162,7 +161,7 @@ def written_over(trace: Trace) -> dict[int, int]:
 
     Values are those of tensors that are alive and were at rest when the program began.
     """
-    inputs = _inputs(trace)
+    inputs = list_inputs(trace)
     places = {value.index: k for k, value in enumerate(inputs)}
     found: dict[int, int] = {}
 
@@ -185,8 +184,3 @@ def written_over(trace: Trace) -> dict[int, int]:
         elif (t := note.tensor()) is not None:
             add(t, note.place(places))
     return found
-
-
-def _inputs(trace: Trace) -> list[Value]:
-    """Return the values of the trace's inputs so far, in order."""
-    return [s.value for s in trace.state.path() if type(s.entry) is Input]

@@ -11,13 +11,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from leafax.functional.program.program import Input
-
 from ..._core.locks import running, sharing
 from ..._core.trie import Trace, Value, local
 from ..._dispatch.macro_steps import MacroStep, is_uncut
 from ..._rules.saved_columns import saved_places
 from ..._storage.data_writes import wrote_silently
+from ..._tracing.inputs import list_inputs
 from ..engine.complex_phase_checks import WATCHED
 from ..engine.task import GraphTask, accumulating
 from ..graph.edges import gradient_edge
@@ -177,7 +176,7 @@ def _inputs(
       first: the first input to look for.
       operands: tensors, and arrays that enter as they are.
     """
-    values = [s.value for s in trace.state.path() if type(s.entry) is Input][first:]
+    values = list_inputs(trace)[first:]
     places = {t._v: i for i, t in enumerate(operands) if getattr(t, "_trace", None) is trace}
     raw = {id(a): i for i, a in enumerate(operands)}
     found: list[tuple[int, Value | None]] = []
