@@ -36,6 +36,20 @@ MOST_FILES = 30  # of Python, in a folder
 MOST_LINES = 300  # in a file
 
 
+class Statement(NamedTuple):
+    """An import statement of a file of the library.
+
+    Attributes:
+      late: it stands in a function.
+      typing: only type checkers read it.
+    """
+
+    source: str
+    node: ast.Import | ast.ImportFrom
+    late: bool
+    typing: bool
+
+
 class Import(NamedTuple):
     """One import of one file of the library from another."""
 
@@ -67,11 +81,12 @@ BY_NAME = {module_name(source): source for source in SOURCES}
 
 
 @cache
-def imports() -> tuple[Import, ...]:
-    return tuple(dict.fromkeys(i for source in SOURCES for i in imports_of(source)))
+def import_statements() -> tuple[Statement, ...]:
+    """Return the import statements of all files; to parse these takes seconds."""
+    return tuple(s for source in SOURCES for s in statements_of(source))
 
 
-def imports_of(source: str) -> Iterator[Import]:
+def statements_of(source: str) -> Iterator[Statement]:
     tree = ast.parse((ROOT / source).read_text())
     late = {
         node
@@ -86,11 +101,21 @@ def imports_of(source: str) -> Iterator[Import]:
         for node in ast.walk(test)
     }
     for node in ast.walk(tree):
-        if isinstance(node, ast.Import | ast.ImportFrom) and node not in typing:
-            for name in imported(node, source):
-                target = BY_NAME.get(name)
-                if target is not None and target != source:
-                    yield Import(source, target, node in late)
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            yield Statement(source, node, node in late, node in typing)
+
+
+@cache
+def imports() -> tuple[Import, ...]:
+    return tuple(dict.fromkeys(i for s in import_statements() for i in imports_of(s)))
+
+
+def imports_of(statement: Statement) -> Iterator[Import]:
+    source, node, late, typing = statement
+    for name in () if typing else imported(node, source):
+        target = BY_NAME.get(name)
+        if target is not None and target != source:
+            yield Import(source, target, late)
 
 
 def imported(node: ast.Import | ast.ImportFrom, source: str) -> Iterator[str]:
@@ -212,18 +237,13 @@ def test_circles_only_shrink() -> None:
 def test_functions_import_no_required_library() -> None:
     """Inside functions only optional libraries are imported."""
     found = []
-    for source in SOURCES:
-        tree = ast.parse((ROOT / source).read_text())
-        for function in ast.walk(tree):
-            if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
-                for node in ast.walk(function):
-                    if isinstance(node, ast.Import):
-                        names = [alias.name for alias in node.names]
-                    elif isinstance(node, ast.ImportFrom) and not node.level:
-                        names = [node.module or ""]
-                    else:
-                        continue
-                    found += [f"{source}: {n}" for n in names if n.split(".")[0] in REQUIRED]
+    for source, node, late, _ in import_statements():
+        if late:
+            if isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            else:
+                names = [] if node.level else [node.module or ""]
+            found += [f"{source}: {n}" for n in names if n.split(".")[0] in REQUIRED]
     assert not found
 
 

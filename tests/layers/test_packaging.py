@@ -10,38 +10,36 @@ from runpy import run_path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
-FOLDERS = {"facade": "leafax", "functional": "leafax.functional", "adapters": "leafax.adapters"}
-SETUPTOOLS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
-SOURCES = sorted(
-    path.relative_to(ROOT).as_posix()
-    for folder in FOLDERS
-    for path in (ROOT / folder).rglob("*.py")
+from .test_layers import (
+    IMPORT_NAMES,
+    ROOT,
+    SOURCES,
+    Statement,
+    import_statements,
+    module_name,
 )
+
+SETUPTOOLS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
 
 
 def packages_on_disk() -> dict[str, str]:
     """Import name -> folder, of every folder that holds Python files."""
-    found = {}
-    for folder in {str(Path(path).parent) for path in SOURCES}:
-        top, *below = folder.split("/")
-        found[".".join([FOLDERS[top], *below])] = folder
-    return found
+    return {module_name(folder): folder for folder in {str(Path(p).parent) for p in SOURCES}}
 
 
 def test_every_folder_is_a_listed_package() -> None:
     assert set(SETUPTOOLS["packages"]) == set(packages_on_disk())
-    assert SETUPTOOLS["package-dir"] == {name: folder for folder, name in FOLDERS.items()}
+    assert SETUPTOOLS["package-dir"] == {name: folder for folder, name in IMPORT_NAMES.items()}
 
 
 def test_editable_installs_link_folders_by_their_import_names(tmp_path: Path) -> None:
     pytest.importorskip("setuptools.command.editable_wheel")
     editable = run_path(str(ROOT / "build_tools" / "editable.py"))
-    for folder in FOLDERS:
+    for folder in IMPORT_NAMES:
         (tmp_path / folder).mkdir()
     for _ in range(2):  # a second install makes them anew
         assert editable["make_links"](tmp_path)
-        for folder, name in FOLDERS.items():
+        for folder, name in IMPORT_NAMES.items():
             seen = tmp_path.joinpath(editable["LINKS"], *name.split("."))
             assert seen.resolve() == tmp_path / folder
     ignored = (ROOT / ".gitignore").read_text().splitlines()
@@ -68,16 +66,14 @@ def test_every_data_file_is_listed() -> None:
     assert others == {name for name in listed if "*" not in name}
 
 
-def imports(source: str) -> Iterator[tuple[str, int]]:
-    """Each imported module or name, dotted, and the level of a relative import."""
-    for node in ast.walk(ast.parse((ROOT / source).read_text())):
-        if isinstance(node, ast.Import):
-            yield from ((alias.name, 0) for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            yield from (
-                (".".join(filter(None, [node.module, alias.name])), node.level)
-                for alias in node.names
-            )
+def imported(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, int]]:
+    """Yield each imported module or name, dotted, and the level of a relative import."""
+    if isinstance(node, ast.Import):
+        yield from ((alias.name, 0) for alias in node.names)
+    else:
+        yield from (
+            (".".join(filter(None, [node.module, alias.name])), node.level) for alias in node.names
+        )
 
 
 FORBIDDEN = {
@@ -91,10 +87,11 @@ def under(name: str, package: str) -> bool:
     return name == package or name.startswith(package + ".")
 
 
-def wrong_imports(source: str) -> Iterator[str]:
+def wrong_imports(statement: Statement) -> Iterator[str]:
     """Say what is wrong with each import that a file must not have."""
+    source = statement.source
     folder = source.split("/")[0]
-    for name, level in imports(source):
+    for name, level in imported(statement.node):
         if level:
             here = (ROOT / source).parents[level - 1]
             if not here.is_relative_to(ROOT / folder):
@@ -103,7 +100,7 @@ def wrong_imports(source: str) -> Iterator[str]:
                 if under(name, "functional") or under(name, "adapters"):
                     yield f"{source}: write `from leafax.{name.split('.')[0]} import ...`"
             continue
-        if name.split(".")[0] in FOLDERS:
+        if name.split(".")[0] in IMPORT_NAMES:
             yield f"{source}: {name} is not its import name"
         if any(under(name, package) for package in FORBIDDEN[folder]):
             yield f"{source} must know nothing of {name}"
@@ -114,7 +111,7 @@ def wrong_imports(source: str) -> Iterator[str]:
 
 
 def test_imports_run_one_way() -> None:
-    assert not [wrong for source in SOURCES for wrong in wrong_imports(source)]
+    assert not [wrong for s in import_statements() for wrong in wrong_imports(s)]
 
 
 IMPORT_IS_QUIET = """

@@ -4,7 +4,8 @@ import ast
 from collections.abc import Iterator
 
 import pytest
-from layers.test_layers import ROOT, SOURCES
+
+from .test_layers import ROOT, SOURCES
 
 HEADS = frozenset({"What", "Whether", "Let", "How", "Those", "That"})
 FOLDERS = ("tests", "examples", "benchmarks", "build_tools")
