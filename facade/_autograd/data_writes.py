@@ -16,7 +16,7 @@ from .._core.grad_modes import within
 from .._core.trie import Mode, State, Trace, Value, local
 from .._dispatch.record import apply, record
 from .._rules.result_rules import RESULT_RULES
-from .._rules.saved_columns import saved_places
+from .._rules.saved_columns import saved_places, value_at
 from .._storage.autograd_roles import keep_edge
 from .._storage.data_writes import DataWrite, is_moved, is_the_tensor, is_view, is_written
 from .._storage.enter import enter, through, without_grad
@@ -57,7 +57,7 @@ def rewritten(node: Any) -> dict[int, Fresh]:
         return found
     overwrites = getattr(getattr(state.call, "op", None), "overwrites", False)
     for name, index in saved_places(state):
-        value = state.operands[index] if index >= 0 else state.values[-1 - index]
+        value = value_at(state, index)
         if overwrites and name == "self":
             continue
         writes = [s for s in later if s.changes(value, index)]
@@ -129,7 +129,7 @@ def _kept(node: Any) -> dict[int, Fresh]:
                 found[index] = Fresh(read)
             continue
         state = node.state
-        value = state.operands[index] if index >= 0 else state.values[-1 - index]
+        value = value_at(state, index)
         moved = is_the_tensor(value, index) and is_moved(holder)
         if tuple(value.shape) != tuple(holder._v.shape):
             if moved and holder is saved.tensor:

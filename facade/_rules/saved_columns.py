@@ -18,6 +18,11 @@ def saved_places(state: State) -> tuple[tuple[str, int], ...]:
     return state.saves
 
 
+def value_at(state: State, place: int) -> Value:
+    """Return an operand of a state, or by `-1 - k` its `k`-th result."""
+    return state.operands[place] if place >= 0 else state.values[-1 - place]
+
+
 def _saved_places(state: State) -> tuple[tuple[str, int], ...]:
     call = state.call
     op = getattr(call, "op", None)

@@ -10,7 +10,7 @@ from .._autograd.graph.history import external
 from .._core.trie import State, Value, local, resting
 from .._dispatch.subgraph import Region
 from .._rules.reads_of_gradients import needed
-from .._rules.saved_columns import saved_places
+from .._rules.saved_columns import saved_places, value_at
 from .._storage.autograd_roles import alias, keep_edge
 
 
@@ -32,12 +32,7 @@ def bearing_steps(steps: list[State]) -> list[State]:
 def read_values(s: State) -> list[Value]:
     """List the values that a step's gradient reads or that PyTorch would save."""
     places = [*[i for _, i in saved_places(s)], *needed(s)]
-    return [_value_at(s, i) for i in places]
-
-
-def _value_at(s: State, place: int) -> Value:
-    """Return an operand of a step, or by `-1 - k` its `k`-th result."""
-    return s.operands[place] if place >= 0 else s.values[-1 - place]
+    return [value_at(s, i) for i in places]
 
 
 def metadata_of(steps: list[State], fn: Any) -> list[Any]:
@@ -45,7 +40,7 @@ def metadata_of(steps: list[State], fn: Any) -> list[Any]:
     found = []
     for s in tracked_steps(steps):
         for _, place in saved_places(s):
-            v = _value_at(s, place)
+            v = value_at(s, place)
             if not v.weak:
                 found.append(fn(v))
     return found

@@ -9,7 +9,7 @@ from weakref import ref
 from ..._core.dtypes import tensor_string
 from ..._core.trie import LEAF, NOWHERE, State, Value, local
 from ..._rules.error_texts import DETACHED
-from ..._rules.saved_columns import saved_places
+from ..._rules.saved_columns import saved_places, value_at
 from .holders import holder_of
 from .node import Node
 from .saved_origin import origin_of, shape_of
@@ -84,14 +84,14 @@ def check_versions(node: Node, latest: dict[int, int], only: int | None = None) 
                 raise RuntimeError(DETACHED)
             if saved is None or saved.now == saved.version:
                 continue
-            value = state.operands[index] if index >= 0 else state.values[-1 - index]
+            value = value_at(state, index)
             origin = origin_of(value, node, index, saved)
             held = saved.holder() if saved.holder is not None and index >= 0 else None
             shape = _shape_now(held) or shape_of(node.state, index)
             raise modified(value, saved.version, saved.now, origin, shape)
         if node.trace is None:
             continue
-        value = state.operands[index] if index >= 0 else state.values[-1 - index]
+        value = value_at(state, index)
         if index >= 0 and value in node.trace.graph.detached:
             raise RuntimeError(DETACHED)
         now = latest.get(value.storage, 0)
