@@ -164,7 +164,6 @@ _INPLACE = {
         "resize_as round rrelu rsqrt selu sigmoid sin sinc sinh sqrt square tan tanh threshold "
         "trunc xlogy zero"
     ).split()
-    if hasattr(_Tensor, f"{name}_") or name in _TABLE
 }
 globals().update(_INPLACE)
 globals().update({name: _warned(name, globals()[name]) for name in _DEPRECATED})

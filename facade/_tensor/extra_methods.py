@@ -62,8 +62,7 @@ _METHODS = {
 }  # fmt: skip
 for _module, _names in _METHODS.items():
     for _name in _names:
-        if hasattr(_module, _name):
-            setattr(Tensor, _name, getattr(_module, _name))
+        setattr(Tensor, _name, getattr(_module, _name))
 Tensor.view = view_dtype.view_of(Tensor.view)  # type: ignore[attr-defined]
 Tensor.clone = complex_parts.clone_of(Tensor.clone)  # type: ignore[attr-defined]
 Tensor.conj = complex_parts.conj  # type: ignore[attr-defined]
@@ -90,8 +89,6 @@ Tensor.__rtruediv__ = complex_parts.rtruediv  # type: ignore[attr-defined]
 for _name, _fn in inplace_views.methods().items():
     setattr(Tensor, _name, _fn)
 Tensor.where = reductions_with_forms.method_where  # type: ignore[attr-defined]
-
-
 for _home in (dense_answers.METHODS, python_callbacks.METHODS, removed_names.METHODS):
     for _name, _fn in _home.items():
         setattr(Tensor, _name, _fn)
@@ -107,8 +104,6 @@ for _name, _same in (
 Tensor._view_func = view_func.view_func  # type: ignore[attr-defined]
 Tensor._view_func_unsafe = view_func.view_func_unsafe  # type: ignore[attr-defined]
 Tensor._rev_view_func_unsafe = view_func.rev_view_func_unsafe  # type: ignore[attr-defined]
-
-
 for _name in ("T", "mT", "H", "mH"):
     setattr(Tensor, _name, property(getattr(complex_parts, _name)))
 
