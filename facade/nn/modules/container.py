@@ -12,6 +12,7 @@ from typing import Any
 from ._layers.indexed import Indexed, in_order
 from ._layers.parameter_containers import ParameterDict as ParameterDict
 from ._layers.parameter_containers import ParameterList as ParameterList
+from ._layers.update_pairs import check_pairs
 from .module import Module
 
 __all__ = [
@@ -281,16 +282,5 @@ class ModuleDict(Module):
             for key, module in modules.items():
                 self[key] = module
             return
-        for j, m in enumerate(modules):
-            if not isinstance(m, Iterable):
-                raise TypeError(
-                    f"ModuleDict update sequence element #{j} should be Iterable; is"
-                    + type(m).__name__
-                )
-            if not len(m) == 2:  # type: ignore[arg-type]
-                raise ValueError(
-                    f"ModuleDict update sequence element #{j} has length {len(m)}; "  # type: ignore[arg-type]
-                    "2 is required"
-                )
-            key, module = m
+        for key, module in check_pairs(modules, "ModuleDict"):
             self[key] = module

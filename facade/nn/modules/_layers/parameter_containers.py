@@ -11,6 +11,7 @@ from ...._core.handle import Handle
 from ...._core.typename import typename
 from ...parameter import Parameter
 from ..module import Module
+from .update_pairs import check_pairs
 
 
 def _as_parameter(x: Any) -> Any:
@@ -202,18 +203,7 @@ class ParameterDict(Module):
             for key, parameter in sorted(parameters.items()):
                 self[key] = parameter
             return
-        for j, p in enumerate(parameters):
-            if not isinstance(p, Iterable):
-                raise TypeError(
-                    f"ParameterDict update sequence element #{j} should be Iterable; is"
-                    + type(p).__name__
-                )
-            if not len(p) == 2:  # type: ignore[arg-type]
-                raise ValueError(
-                    f"ParameterDict update sequence element #{j} has length {len(p)}; "  # type: ignore[arg-type]
-                    "2 is required"
-                )
-            key, parameter = p
+        for key, parameter in check_pairs(parameters, "ParameterDict"):
             self[key] = parameter
 
     def extra_repr(self) -> str:
