@@ -174,5 +174,3 @@ def checked(device_type: Any) -> str:
 
 
 Mode.intercept("autocast", _record_casts)
-
-__all__ = ["DTYPES", "checked", "float32", "here", "off", "product", "settle", "state"]

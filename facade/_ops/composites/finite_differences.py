@@ -19,7 +19,6 @@ from ..._autograd.formulas.scalar_ops import over, times
 from ..._core.grad_modes import no_grad
 from ..._core.handle import Handle
 from ..._core.python_data import name_of_type
-from ..._core.trie import local
 from ..._core.vmap_checks import refuse_in_vmap
 from ..._core.warn_once import warn_once
 from ..._dispatch.record import apply
@@ -137,8 +136,7 @@ def as_strided_scatter(
     input: Any, src: Any, size: Any, stride: Any, storage_offset: int | None = None
 ) -> Any:
     """Return a copy whose elements at these strides are those of `src`."""
-    if local.vmap is not None:
-        refuse_in_vmap("as_strided_scatter", input, src)
+    refuse_in_vmap("as_strided_scatter", input, src)
     size, stride = tuple(size), tuple(stride)
     with no_grad():
         # The memory is copied as it is, unless elements share some: then what they are is.

@@ -1,6 +1,6 @@
 """Ops of the table that PyTorch makes of several others, each with a node of its own in the graph.
 
-`_record.apply` asks here for an op that is new at its place. The op's own body checks the
+`record.apply` asks here for an op that is new at its place. The op's own body checks the
 arguments (its errors are PyTorch's words for the function), then a function that `composes` has
 entered records the ops that it is made of. Where these give a plain tensor the way to it is kept
 in the trie, so that from then on they are one step.

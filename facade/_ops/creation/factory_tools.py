@@ -78,7 +78,7 @@ def _written(name: str, factory: Factory, fits: str, out: Any, args: Any, kwargs
     if name in _RANDOM:
         refuse_random_out()
     have = out._v.dtype
-    check_array(name, have, kwargs.get("dtype"))
+    check_out_dtype(name, have, kwargs.get("dtype"))
     requires_grad = kwargs.pop("requires_grad", False)
     result = factory(*args, **{**kwargs, "dtype": of(have)})
     _make_room(name, fits, out, result)
@@ -92,7 +92,7 @@ def _written(name: str, factory: Factory, fits: str, out: Any, args: Any, kwargs
     return out._set_requires_grad(True) if requires_grad else out
 
 
-def check_array(name: str, have: Any, asked: Any) -> None:
+def check_out_dtype(name: str, have: Any, asked: Any) -> None:
     """Refuse another `dtype=` than that of `out=`."""
     if asked is not None and (want := as_dtype(name, asked).np) != have:
         raise RuntimeError(
@@ -158,7 +158,7 @@ def placed(function: Factory, out: bool = False) -> Factory:
         target = kwargs.get("out")
         if isinstance(target, Handle):
             have, name = target._v.dtype, f"fft_{function.__name__}"
-            check_array(name, have, kwargs.get("dtype"))
+            check_out_dtype(name, have, kwargs.get("dtype"))
             kwargs["dtype"] = of(have)
             if target.numel():
                 plain = {k: v for k, v in kwargs.items() if k != "out"}

@@ -38,7 +38,7 @@ def _window(
         made = np.ones(1)
     else:
         made = values(np.arange(M, dtype=np.float64), M - 1 if sym else M)
-    out = from_numpy(np.asarray(made, np.float64)).to(_dtype(np_dtype))
+    out = from_numpy(np.asarray(made, np.float64)).to(of(np_dtype))
     return out._set_requires_grad(True) if requires_grad else out
 
 
@@ -52,11 +52,7 @@ def _check(name: str, M: int, np_dtype: Any, layout: Any) -> None:  # noqa: N803
     if layout is not None and str(layout) != "torch.strided":
         raise ValueError(f"{name} is implemented for strided tensors only, got: {layout}")
     if np_dtype not in (np.dtype("float32"), np.dtype("float64")):
-        raise ValueError(f"{name} expects float32 or float64 dtypes, got: {_dtype(np_dtype)}")
-
-
-def _dtype(np_dtype: Any) -> Any:
-    return of(np_dtype)
+        raise ValueError(f"{name} expects float32 or float64 dtypes, got: {of(np_dtype)}")
 
 
 def general_cosine(
