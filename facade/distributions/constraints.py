@@ -7,14 +7,34 @@ checks are recorded like any other op.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
-
-from .. import all as _all
-from .. import bool as _bool
-from .. import cat as _cat
-from .. import finfo, full, isclose, linalg
-from .. import stack as _stack
+from ._constraints.constraint import Constraint as Constraint
+from ._constraints.constraint import MixtureSameFamilyConstraint as MixtureSameFamilyConstraint
+from ._constraints.constraint import _Dependent as _Dependent
+from ._constraints.constraint import _DependentProperty as _DependentProperty
+from ._constraints.constraint import _IndependentConstraint as _IndependentConstraint
+from ._constraints.constraint import is_dependent as is_dependent
+from ._constraints.joined import _Cat as _Cat
+from ._constraints.joined import _Stack as _Stack
+from ._constraints.matrices import _CorrCholesky as _CorrCholesky
+from ._constraints.matrices import _LowerCholesky as _LowerCholesky
+from ._constraints.matrices import _LowerTriangular as _LowerTriangular
+from ._constraints.matrices import _PositiveDefinite as _PositiveDefinite
+from ._constraints.matrices import _PositiveSemidefinite as _PositiveSemidefinite
+from ._constraints.matrices import _Square as _Square
+from ._constraints.matrices import _Symmetric as _Symmetric
+from ._constraints.numbers import _Boolean as _Boolean
+from ._constraints.numbers import _GreaterThan as _GreaterThan
+from ._constraints.numbers import _GreaterThanEq as _GreaterThanEq
+from ._constraints.numbers import _HalfOpenInterval as _HalfOpenInterval
+from ._constraints.numbers import _IntegerGreaterThan as _IntegerGreaterThan
+from ._constraints.numbers import _IntegerInterval as _IntegerInterval
+from ._constraints.numbers import _IntegerLessThan as _IntegerLessThan
+from ._constraints.numbers import _Interval as _Interval
+from ._constraints.numbers import _LessThan as _LessThan
+from ._constraints.numbers import _Real as _Real
+from ._constraints.vectors import _Multinomial as _Multinomial
+from ._constraints.vectors import _OneHot as _OneHot
+from ._constraints.vectors import _Simplex as _Simplex
 
 __all__ = [
     "Constraint",
@@ -51,387 +71,6 @@ __all__ = [
     "unit_interval",
 ]
 
-
-class Constraint:
-    """Say which values are inside a region.
-
-    Attributes:
-      is_discrete: the region is discrete.
-      event_dim: how many of the last dimensions are one event.
-    """
-
-    is_discrete: Any = False
-    event_dim: Any = 0
-
-    def check(self, value: Any) -> Any:
-        """Return a bool tensor, one entry an event: True where the event is inside."""
-        raise NotImplementedError
-
-    def __repr__(self) -> str:
-        return self.__class__.__name__[1:] + "()"
-
-
-class _Dependent(Constraint):
-    """Stand for a region that depends on other values."""
-
-    def __init__(
-        self, *, is_discrete: Any = NotImplemented, event_dim: Any = NotImplemented
-    ) -> None:
-        self._is_discrete = is_discrete
-        self._event_dim = event_dim
-        super().__init__()
-
-    @property
-    def is_discrete(self) -> bool:  # type: ignore[override]
-        if self._is_discrete is NotImplemented:
-            raise NotImplementedError(".is_discrete cannot be determined statically")
-        return self._is_discrete
-
-    @property
-    def event_dim(self) -> int:  # type: ignore[override]
-        if self._event_dim is NotImplemented:
-            raise NotImplementedError(".event_dim cannot be determined statically")
-        return self._event_dim
-
-    def __call__(
-        self, *, is_discrete: Any = NotImplemented, event_dim: Any = NotImplemented
-    ) -> _Dependent:
-        return _Dependent(
-            is_discrete=self._is_discrete if is_discrete is NotImplemented else is_discrete,
-            event_dim=self._event_dim if event_dim is NotImplemented else event_dim,
-        )
-
-    def check(self, x: Any) -> Any:
-        raise ValueError("Cannot determine validity of dependent constraint")
-
-
-def is_dependent(constraint: Any) -> bool:
-    """Tell whether a constraint is a `dependent` one."""
-    return isinstance(constraint, _Dependent)
-
-
-class _DependentProperty(property, _Dependent):
-    """Be a property whose value is a constraint: on the class itself, a dependent one."""
-
-    def __init__(
-        self, fn: Callable[..., Any] | None = None, *, is_discrete: Any = NotImplemented,
-        event_dim: Any = NotImplemented,
-    ) -> None:  # fmt: skip
-        super().__init__(fn)
-        self._is_discrete = is_discrete
-        self._event_dim = event_dim
-
-    def __call__(self, fn: Callable[..., Any]) -> _DependentProperty:  # type: ignore[override]
-        return _DependentProperty(fn, is_discrete=self._is_discrete, event_dim=self._event_dim)
-
-
-def _need_constraint(base: Any) -> None:
-    if not isinstance(base, Constraint):
-        raise AssertionError(f"base_constraint must be a Constraint, got {type(base).__name__}")
-
-
-def _all_of_rest(result: Any, kept: int) -> Any:
-    return result.reshape(result.shape[:kept] + (-1,)).all(-1)
-
-
-class _IndependentConstraint(Constraint):
-    """Take some dimensions of the batch into the event: all of them must be inside."""
-
-    def __init__(self, base_constraint: Any, reinterpreted_batch_ndims: int) -> None:
-        _need_constraint(base_constraint)
-        if not isinstance(reinterpreted_batch_ndims, int):
-            raise AssertionError(
-                f"reinterpreted_batch_ndims must be an int, got "
-                f"{type(reinterpreted_batch_ndims).__name__}"
-            )
-        if reinterpreted_batch_ndims < 0:
-            raise AssertionError(
-                f"reinterpreted_batch_ndims must be >= 0, got {reinterpreted_batch_ndims}"
-            )
-        self.base_constraint = base_constraint
-        self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
-        super().__init__()
-
-    @property
-    def is_discrete(self) -> bool:  # type: ignore[override]
-        return self.base_constraint.is_discrete
-
-    @property
-    def event_dim(self) -> int:  # type: ignore[override]
-        return self.base_constraint.event_dim + self.reinterpreted_batch_ndims
-
-    def check(self, value: Any) -> Any:
-        result = self.base_constraint.check(value)
-        if result.dim() < self.reinterpreted_batch_ndims:
-            raise ValueError(f"Expected value.dim() >= {self.event_dim} but got {value.dim()}")
-        return _all_of_rest(result, result.dim() - self.reinterpreted_batch_ndims)
-
-    def __repr__(self) -> str:
-        name = self.__class__.__name__[1:]
-        return f"{name}({self.base_constraint!r}, {self.reinterpreted_batch_ndims})"
-
-
-class MixtureSameFamilyConstraint(Constraint):
-    """Values that satisfy a constraint for every component of a mixture."""
-
-    def __init__(self, base_constraint: Any) -> None:
-        _need_constraint(base_constraint)
-        self.base_constraint = base_constraint
-        super().__init__()
-
-    @property
-    def is_discrete(self) -> bool:  # type: ignore[override]
-        return self.base_constraint.is_discrete
-
-    @property
-    def event_dim(self) -> int:  # type: ignore[override]
-        return self.base_constraint.event_dim
-
-    def check(self, value: Any) -> Any:
-        result = self.base_constraint.check(value.unsqueeze(-1 - self.event_dim))
-        if value.dim() < self.event_dim:
-            raise ValueError(f"Expected value.dim() >= {self.event_dim} but got {value.dim()}")
-        return _all_of_rest(result, value.dim() - self.event_dim)
-
-    def __repr__(self) -> str:
-        return f"{self.__class__.__name__}({self.base_constraint!r})"
-
-
-class _Boolean(Constraint):
-    is_discrete = True
-
-    def check(self, value: Any) -> Any:
-        return (value == 0) | (value == 1)
-
-
-class _OneHot(Constraint):
-    is_discrete = True
-    event_dim = 1
-
-    def check(self, value: Any) -> Any:
-        return ((value == 0) | (value == 1)).all(-1) & value.sum(-1).eq(1)
-
-
-class _Bounded(Constraint):
-    """Hold the bounds that a subclass names, and show them."""
-
-    def __repr__(self) -> str:
-        bounds = [(k, getattr(self, k, None)) for k in ("lower_bound", "upper_bound")]
-        shown = ", ".join(f"{k}={v}" for k, v in bounds if v is not None)
-        return f"{self.__class__.__name__[1:]}({shown})"
-
-
-class _Above(_Bounded):
-    def __init__(self, lower_bound: Any) -> None:
-        self.lower_bound = lower_bound
-        super().__init__()
-
-
-class _Below(_Bounded):
-    def __init__(self, upper_bound: Any) -> None:
-        self.upper_bound = upper_bound
-        super().__init__()
-
-
-class _Between(_Bounded):
-    def __init__(self, lower_bound: Any, upper_bound: Any) -> None:
-        self.lower_bound = lower_bound
-        self.upper_bound = upper_bound
-        super().__init__()
-
-
-class _IntegerInterval(_Between):
-    is_discrete = True
-
-    def check(self, value: Any) -> Any:
-        return (value % 1 == 0) & (self.lower_bound <= value) & (value <= self.upper_bound)
-
-
-class _IntegerLessThan(_Below):
-    is_discrete = True
-
-    def check(self, value: Any) -> Any:
-        return (value % 1 == 0) & (value <= self.upper_bound)
-
-
-class _IntegerGreaterThan(_Above):
-    is_discrete = True
-
-    def check(self, value: Any) -> Any:
-        return (value % 1 == 0) & (value >= self.lower_bound)
-
-
-class _Real(Constraint):
-    def check(self, value: Any) -> Any:
-        return value == value  # false for NaN
-
-
-class _GreaterThan(_Above):
-    def check(self, value: Any) -> Any:
-        return self.lower_bound < value
-
-
-class _GreaterThanEq(_Above):
-    def check(self, value: Any) -> Any:
-        return self.lower_bound <= value
-
-
-class _LessThan(_Below):
-    def check(self, value: Any) -> Any:
-        return value < self.upper_bound
-
-
-class _Interval(_Between):
-    def check(self, value: Any) -> Any:
-        return (self.lower_bound <= value) & (value <= self.upper_bound)
-
-
-class _HalfOpenInterval(_Between):
-    def check(self, value: Any) -> Any:
-        return (self.lower_bound <= value) & (value < self.upper_bound)
-
-
-class _Simplex(Constraint):
-    event_dim = 1
-
-    def check(self, value: Any) -> Any:
-        return _all(value >= 0, dim=-1) & ((value.sum(-1) - 1).abs() < 1e-6)
-
-
-class _Multinomial(Constraint):
-    is_discrete = True
-    event_dim = 1
-
-    def __init__(self, upper_bound: Any) -> None:
-        self.upper_bound = upper_bound
-
-    def check(self, x: Any) -> Any:
-        return (x >= 0).all(dim=-1) & (x.sum(dim=-1) <= self.upper_bound)
-
-
-class _LowerTriangular(Constraint):
-    event_dim = 2
-
-    def check(self, value: Any) -> Any:
-        return (value.tril() == value).all(-1).all(-1)
-
-
-class _LowerCholesky(Constraint):
-    event_dim = 2
-
-    def check(self, value: Any) -> Any:
-        diagonal = value.diagonal(dim1=-2, dim2=-1)
-        return (value.tril() == value).all(-1).all(-1) & (diagonal > 0).all(-1)
-
-
-class _CorrCholesky(Constraint):
-    event_dim = 2
-
-    def check(self, value: Any) -> Any:
-        # A row's norm is off by rounding, which grows with its length.
-        tol = finfo(value.dtype).eps * value.size(-1) * 10
-        norms = linalg.norm(value.detach(), dim=-1)
-        return _LowerCholesky().check(value) & (norms - 1.0).abs().le(tol).all(dim=-1)
-
-
-class _Square(Constraint):
-    event_dim = 2
-
-    def check(self, value: Any) -> Any:
-        fits = value.shape[-2] == value.shape[-1]
-        return full(value.shape[:-2], fits, dtype=_bool, device=value.device)
-
-
-class _Symmetric(_Square):
-    def check(self, value: Any) -> Any:
-        if value.shape[-2] != value.shape[-1]:
-            return super().check(value)
-        return isclose(value, value.mT, atol=1e-6).all(-2).all(-1)
-
-
-class _PositiveSemidefinite(_Symmetric):
-    def check(self, value: Any) -> Any:
-        symmetric = super().check(value)
-        if value.shape[-2] != value.shape[-1]:
-            return symmetric
-        return symmetric & linalg.eigvalsh(value).ge(0).all(-1)
-
-
-class _PositiveDefinite(_Symmetric):
-    def check(self, value: Any) -> Any:
-        symmetric = super().check(value)
-        if value.shape[-2] != value.shape[-1]:
-            return symmetric
-        return symmetric & linalg.cholesky_ex(value).info.eq(0)
-
-
-def _need_constraints(cseq: Sequence[Any]) -> None:
-    if not all(isinstance(c, Constraint) for c in cseq):
-        raise AssertionError("All elements of cseq must be Constraint instances")
-
-
-def _need_dim(value: Any, dim: int) -> None:
-    if not -value.dim() <= dim < value.dim():
-        raise AssertionError(f"dim {dim} out of range for value with {value.dim()} dimensions")
-
-
-class _Cat(Constraint):
-    """Have one constraint for each stretch of a dimension."""
-
-    def __init__(
-        self, cseq: Sequence[Any], dim: int = 0, lengths: Sequence[int] | None = None
-    ) -> None:
-        _need_constraints(cseq)
-        self.cseq = list(cseq)
-        self.lengths = [1] * len(self.cseq) if lengths is None else list(lengths)
-        if len(self.lengths) != len(self.cseq):
-            raise AssertionError(
-                f"lengths ({len(self.lengths)}) must match cseq ({len(self.cseq)})"
-            )
-        self.dim = dim
-        super().__init__()
-
-    @property
-    def is_discrete(self) -> bool:  # type: ignore[override]
-        return any(c.is_discrete for c in self.cseq)
-
-    @property
-    def event_dim(self) -> int:  # type: ignore[override]
-        return max(c.event_dim for c in self.cseq)
-
-    def check(self, value: Any) -> Any:
-        _need_dim(value, self.dim)
-        checks, start = [], 0
-        for constraint, length in zip(self.cseq, self.lengths, strict=True):
-            checks.append(constraint.check(value.narrow(self.dim, start, length)))
-            start += length
-        return _cat(checks, self.dim)
-
-
-class _Stack(Constraint):
-    """Have one constraint for each index of a dimension."""
-
-    def __init__(self, cseq: Sequence[Any], dim: int = 0) -> None:
-        _need_constraints(cseq)
-        self.cseq = list(cseq)
-        self.dim = dim
-        super().__init__()
-
-    @property
-    def is_discrete(self) -> bool:  # type: ignore[override]
-        return any(c.is_discrete for c in self.cseq)
-
-    @property
-    def event_dim(self) -> int:  # type: ignore[override]
-        dim = max(c.event_dim for c in self.cseq)
-        return dim + 1 if self.dim + dim < 0 else dim
-
-    def check(self, value: Any) -> Any:
-        _need_dim(value, self.dim)
-        parts = value.unbind(self.dim)
-        return _stack([c.check(v) for v, c in zip(parts, self.cseq, strict=False)], self.dim)
-
-
 dependent: _Dependent = _Dependent()
 dependent_property = _DependentProperty
 independent = _IndependentConstraint
@@ -461,3 +100,8 @@ positive_semidefinite: Constraint = _PositiveSemidefinite()
 positive_definite: Constraint = _PositiveDefinite()
 cat = _Cat
 stack = _Stack
+
+for _found in list(globals().values()):
+    if isinstance(_found, type) and issubclass(_found, Constraint):
+        _found.__module__ = __name__  # where PyTorch keeps them, and pickles find them
+is_dependent.__module__ = __name__

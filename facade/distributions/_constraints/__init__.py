@@ -1,0 +1,1 @@
+"""Regions of values, by what an event is: a number, a vector, a matrix, or several of them."""
