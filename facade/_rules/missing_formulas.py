@@ -24,8 +24,7 @@ def leads_nowhere(state: State) -> bool:
         first = state.call.args[0] if state.call.args else None
         return not isinstance(first, Slot) or state.operands[first.index].weak
     if op.name == "scatter":
-        given = dict(zip(op.parameters, state.call.args, strict=False)) | state.call.kwargs
-        return given.get("reduce") is not None
+        return state.call.arguments.get("reduce") is not None
     return op.name in _NOWHERE and not op.namespace
 
 

@@ -72,7 +72,7 @@ def refuse_arguments(call: Any, inputs: Sequence[Value]) -> None:
     if op is None or op.name not in _FIXED or op.namespace != "nn.functional":
         return
     name, fixed = _FIXED[op.name]
-    given = dict(zip(op.parameters, call.args, strict=False)) | call.kwargs
+    given = call.arguments
     for argument in fixed:
         a = given.get(argument)
         if isinstance(a, Slot) and inputs[a.index].requires_grad:
@@ -127,7 +127,7 @@ _BY_INDEX = frozenset({"scatter", "scatter_add", "scatter_reduce"})
 
 
 def _refuse_short_index(state: Any, wanted: tuple[int, ...], name: str) -> None:
-    given = dict(zip(state.call.op.parameters, state.call.args, strict=False)) | state.call.kwargs
+    given = state.call.arguments
     src = given.get("src")
     if not isinstance(src, Slot) or src.index not in wanted:
         return

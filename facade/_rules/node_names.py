@@ -139,13 +139,11 @@ def _interpolate(state: State) -> str:
 
 def arguments(state: State) -> Arguments:
     """Map the call's arguments by parameter; numbers that became inputs count as numbers."""
-    call = state.call
 
     def number(a: Any) -> Any:
         return 0 if isinstance(a, Slot) and state.operands[a.index].weak else a
 
-    named = zip(call.op.parameters, call.args, strict=False)
-    return {k: number(a) for k, a in [*named, *call.kwargs.items()]}
+    return {k: number(a) for k, a in state.call.arguments.items()}
 
 
 def copies(call: Any) -> bool:

@@ -69,8 +69,7 @@ def _has_edge(value: Value) -> bool:
 def slots_of(call: Call) -> dict[str, list[int]]:
     """Map each parameter's name to the operand indices that it took."""
     slots: dict[str, list[int]] = {}
-    given = (*zip(call.op.parameters, call.args, strict=False), *call.kwargs.items())
-    for name, template in given:
+    for name, template in call.arguments.items():
         for index in _indices(template):
             slots.setdefault(name, []).append(index)
     return slots
@@ -101,9 +100,9 @@ def is_number(state: State, name: str) -> bool:
 
 def static_argument(call: Call, name: str) -> Any:
     """Give a static argument by its parameter's name: `grad_fn._saved_dim`."""
-    names = dict(zip(call.op.parameters, call.args, strict=False)) | call.kwargs
-    if name in names:
-        return names[name]
+    given = call.arguments
+    if name in given:
+        return given[name]
     return call.op.signature.parameters[name].default
 
 

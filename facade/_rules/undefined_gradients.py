@@ -42,8 +42,7 @@ def _ungiven(call: Any, operands: Sequence[Any], wanted: Sequence[int]) -> Seque
         return ()
     name = op.qualified
     if name in _NORMS:
-        given = dict(zip(op.parameters, call.args, strict=False)) | call.kwargs
-        order = given.get(_NORMS[name])
+        order = call.arguments.get(_NORMS[name])
         if isinstance(order, (Slot, str)) or order is None or order != 0:
             return ()
         if name == "dist" and 1 in wanted:

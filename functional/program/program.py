@@ -81,6 +81,11 @@ class Call(AnyLengths):
         return self.op.qualified
 
     @property
+    def arguments(self) -> dict[str, Any]:
+        """The arguments by the names of their parameters."""
+        return dict(zip(self.op.parameters, self.args, strict=False)) | self.kwargs
+
+    @property
     def residuals(self) -> bool:
         return self.op.residuals
 

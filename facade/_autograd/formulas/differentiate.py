@@ -46,8 +46,7 @@ class Saved:
         self.node, self.g, self.grads, self.gone = node, grads[0], grads, gone
         self._copy: Any = None
         self._made: dict[Any, Any] = {}
-        call = node.state.call
-        self.given = dict(zip(call.op.parameters, call.args, strict=False)) | call.kwargs
+        self.given = node.state.call.arguments
 
     def __getitem__(self, name: str) -> Any:
         """Get an operand as it was saved, or a number."""

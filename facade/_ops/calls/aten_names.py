@@ -107,7 +107,7 @@ def overload_of(state: Any) -> OpOverload:
         return getattr(aten, "vjp").default  # type: ignore[no-any-return]  # noqa: B009
     name, _, dim = op.name.rstrip("_").partition(".")
     overload = dim or _FIXED.get(name, "default")
-    given = dict(zip(op.parameters, call.args, strict=False)) | call.kwargs
+    given = call.arguments
     if name in _TENSOR:
         overload = "Tensor" if given.get("rounding_mode") is None else "Tensor_mode"
     elif name in _BY_OTHER:

@@ -37,7 +37,7 @@ def factor_strides(call: Any, inputs: list[Any], avals: Any) -> tuple[Strides, .
     places = _COLUMNS.get(op.qualified)
     if places is None:
         return None
-    if op.qualified in _BY_ROWS and not _argument(op, call, "left", True):
+    if op.qualified in _BY_ROWS and not _argument(call, "left", True):
         return None
     if op.qualified == "linalg.lstsq":
         return _solution(inputs[0].shape, avals)
@@ -58,9 +58,8 @@ def _solution(matrix: Any, avals: Any) -> tuple[Strides, ...] | None:
     return first, *[None] * (len(avals) - 1)
 
 
-def _argument(op: Any, call: Any, name: str, default: Any) -> Any:
-    given = dict(zip(op.parameters, call.args, strict=False)) | call.kwargs
-    value = given.get(name, default)
+def _argument(call: Any, name: str, default: Any) -> Any:
+    value = call.arguments.get(name, default)
     return default if isinstance(value, Slot) else value
 
 

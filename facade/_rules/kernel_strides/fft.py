@@ -27,8 +27,7 @@ def _transformed(op: Any, call: Any, base: Layout, shape: tuple[int, ...]) -> St
     Args:
       base: how the operand lies.
     """
-    given = dict(zip(op.parameters, call.args, strict=False)) | call.kwargs
-    dims = tuple(d % len(shape) for d in given["dim"])
+    dims = tuple(d % len(shape) for d in call.arguments["dim"])
     if not dims:
         return None if base.strides == contiguous_strides(shape) else base.strides
     if op.name == "_fft_c2r":  # all dims but the last by a transform before it
