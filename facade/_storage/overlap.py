@@ -10,7 +10,7 @@ from typing import Any
 
 from leafax.functional.program.op import TABLE, Op
 
-from .._core.handle import Handle
+from .._core.handle import Handle, tensors_in
 from .._core.warn_once import warn
 from .._rules.error_texts import OVERLAPS_ITSELF
 from .._rules.strides.layouts import dense
@@ -60,7 +60,7 @@ def check_overlap(op: Op, t: Any, args: Any, resized: bool = False) -> None:
       resized: `t` gets another shape before, so that its own elements do not share memory.
     """
     store = t._store
-    if store is None and op.name in _NO_OVERLAP and any(a is t for a in _tensors(args)):
+    if store is None and op.name in _NO_OVERLAP and any(a is t for a in tensors_in(args)):
         if not _fills(op, args):
             raise RuntimeError(PARTIAL)
     if store is None or op.name == "copy" and _same_memory(t, args[0]):
@@ -69,7 +69,7 @@ def check_overlap(op: Op, t: Any, args: Any, resized: bool = False) -> None:
         found = layout(t)
         twice = any(n > 1 and s == 0 for n, s in zip(found.shape, found.strides, strict=True))
         if twice and 0 not in found.shape:
-            by_tensor = op.name == "fill" and any(True for _ in _tensors(args))
+            by_tensor = op.name == "fill" and any(True for _ in tensors_in(args))
             _internal("copy" if by_tensor else op.name, t)  # it is copied there
             if _fills(op, args):  # it goes on to `masked_fill_`
                 _internal("masked_fill", t)
@@ -79,7 +79,7 @@ def check_overlap(op: Op, t: Any, args: Any, resized: bool = False) -> None:
     if op.name == "masked_fill":
         args = args[:1]  # the value is read before
     if not made:
-        for a in _tensors(args):
+        for a in tensors_in(args):
             if a is t and op.name in _NO_OVERLAP:
                 raise RuntimeError(PARTIAL)
             whole = op.name in _NO_OVERLAP
@@ -143,14 +143,6 @@ def _internal(name: str, t: Any) -> None:
         f"performing this operation. This also applies to advanced indexing e.g. "
         f"{_EXAMPLES[method]}"
     )
-
-
-def _tensors(args: Any) -> Any:
-    for a in args:
-        if isinstance(a, Handle):
-            yield a
-        elif type(a) in (tuple, list):
-            yield from _tensors(a)
 
 
 def _partial(a: Any, b: Any, whole: bool = False) -> bool:

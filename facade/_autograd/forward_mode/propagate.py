@@ -15,7 +15,7 @@ from leafax.functional.program.op import TABLE, Op
 from leafax.functional.program.program import Call
 
 from ..._core.dual_levels import Duals, levels_below, opened, recording_levels, set_tangent
-from ..._core.handle import Handle
+from ..._core.handle import Handle, tensors_in
 from ..._core.trie import Mode, Trace, Value, local
 from ..._dispatch.record import apply, record, results
 from ..._dispatch.tangents import get_tangent
@@ -45,7 +45,7 @@ class Finished(NamedTuple):
 def _record_tangents(op: Op, args: Any, kwargs: Any, key: Any, may_cut: bool) -> Any:
     """Record one op and its derivative while a level is open."""
     mode = local.mode
-    tensors = find_tensors((*args, *kwargs.values()))
+    tensors = list(tensors_in((*args, *kwargs.values())))
     carried = any(get_tangent(t, level) is not None for t in tensors for level in mode.dual)
     carried = carried and not _skips_autograd(op, tensors, args)
     if carried:
@@ -76,19 +76,6 @@ def _skips_autograd(op: Op, tensors: list[Any], args: Any) -> bool:
     return all(t.is_inference() for t in tensors) and (
         op.name not in _WRAPPING or len(tensors) == len(args)
     )
-
-
-def find_tensors(args: Any) -> list[Any]:
-    """Find the tensors among arguments, in the order in which a call takes them."""
-    found: list[Any] = []
-    for a in args:
-        if isinstance(a, Handle):
-            found.append(a)
-        elif type(a) in (tuple, list):
-            found += find_tensors(a)
-        elif isinstance(a, dict):
-            found += find_tensors(a.values())
-    return found
 
 
 def operands_as_tensors(state: Any, tensors: list[Any]) -> list[Any]:

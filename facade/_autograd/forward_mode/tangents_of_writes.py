@@ -8,6 +8,7 @@ from typing import Any
 from leafax.functional.program.op import TABLE, Op
 
 from ..._core.dual_levels import Duals, levels_below, recording_levels, set_tangent
+from ..._core.handle import tensors_in
 from ..._core.trie import local
 from ..._core.vmap_checks import adopt_example
 from ..._dispatch.conj_neg_bits import same_meta
@@ -16,7 +17,7 @@ from ..._dispatch.tangents import dual_base, get_tangent, has_tangent, view_tang
 from ..._storage.enter import enter
 from ..graph.fit_gradient import zeros
 from .no_forward_derivative import refuse_tangents
-from .propagate import find_tensors, keep_for_backward, operands_as_tensors, record_derivative
+from .propagate import keep_for_backward, operands_as_tensors, record_derivative
 
 
 @cache
@@ -34,7 +35,7 @@ def tangents_after_write(
       variant: the op's in-place variant.
       key: of a random op, or None.
     """
-    tensors = find_tensors((t, *args, *kwargs.values()))
+    tensors = list(tensors_in((t, *args, *kwargs.values())))
     if not op.differentiable:
         return None
     if not any(map(has_tangent, tensors)):
@@ -62,7 +63,7 @@ def keep_tangents(t: Any, args: Any) -> None:
     """
     trace = local.trace
     over = t if t._base_ is None else t._base_
-    for x in find_tensors(args):
+    for x in tensors_in(args):
         if x is not over and has_tangent(x):
             keep_for_backward(trace, enter(x, trace), x._duals)
     kept = Duals()
