@@ -1,5 +1,7 @@
 """Imports run from the upper layers to the lower ones; folders and files stay small.
 
+Imports for type checkers alone (`if TYPE_CHECKING`) do not run, so they are not counted.
+
 What does not yet keep to that is listed in `tests/layers/exceptions.toml`. The lists may only
 shrink: an entry that no longer occurs fails too. `python tests/layers/test_layers.py` takes such
 entries out, and adds none.
