@@ -215,6 +215,8 @@ _tensorboardx.watch()
 _old_module_names.find_old_names()
 _pickle_names.name_methods(Tensor)
 _pickle_names.name_places(("fft", "linalg", "nn.functional", "special", ""))
-__getattr__ = _missing_names.missing("leafax", _missing_names.TOP.get, _missing_names.LATER)
+__getattr__ = _missing_names.missing(
+    "leafax", _missing_names.TOP.get, _missing_names.LATER, _missing_names.LATER_NAMES
+)
 for _name in ("leafax", "leafax.func._vmap"):  # last: it changes the functions that are there
     _end_at_callers(_name)

@@ -172,6 +172,8 @@ from .serialization import load as load
 from .serialization import save as save
 from . import functional as functional
 from . import distributions as distributions
+from ._install import install as install
+from ._install import uninstall as uninstall
 from ._core.dtypes import Size as _Size
 from ._core.dtypes import device as _device
 from ._core.dtypes import dtype as _dtype

@@ -243,6 +243,10 @@ def main_stub() -> str:
     ]
     later = ("functional", *leafax._core.missing_names.LATER)
     imports += [f"from . import {name} as {name}" for name in later]
+    imports += [
+        f"from .{home} import {name} as {name}"
+        for name, home in leafax._core.missing_names.LATER_NAMES.items()
+    ]
     from leafax._api import functions
     from leafax._ops.creation import factories as _creation
     from leafax._ops.creation import from_data

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib import import_module
+from types import MappingProxyType
 from typing import Any
 
 _SPARSE = "there are no sparse tensors"
@@ -11,7 +12,12 @@ _COMPILED = "a training step is one compiled program as it is; leave the call ou
 _WEIGHTS = "`leafax.load` reads PyTorch's files of weights from the disk"
 _PROFILER = "`leafax.explain()` tells what ran, `jax.profiler` for how long"
 
-LATER = ("distributions",)  # modules that few programs need, and that take long to import
+# Modules that few programs need: they are imported when somebody asks for them.
+LATER = (
+    "distributions",
+)  # fmt: skip
+# Names that come from such modules.
+LATER_NAMES = {"install": "_install", "uninstall": "_install"}
 TOP: dict[str, str] = {
     "compile": _COMPILED,
     "compiler": _COMPILED,
@@ -79,19 +85,23 @@ def layer(name: str) -> str | None:
 
 
 def missing(
-    module: str, hint: Callable[[str], str | None], later: tuple[str, ...] = ()
-) -> Callable[[str], Any]:
+    module: str, hint: Callable[[str], str | None], later: tuple[str, ...] = (),
+    names: Mapping[str, str] = MappingProxyType({}),
+) -> Callable[[str], Any]:  # fmt: skip
     """Make a module's `__getattr__`, which says of some names what to use instead.
 
     Args:
       module: its name, "leafax.optim".
       hint: what to use instead of a name, None where nothing is known of it.
       later: modules in it that are imported when somebody asks for them.
+      names: names that such modules have, each with its module's name.
     """
 
     def getattr_(name: str) -> Any:
         if name in later:
             return import_module(f"{module}.{name}")
+        if name in names:
+            return getattr(import_module(f"{module}.{names[name]}"), name)
         said, instead = f"module '{module}' has no attribute '{name}'", hint(name)
         raise AttributeError(f"{said}: {instead}" if instead else said)
 
