@@ -2,8 +2,8 @@
 
 Data that is prepared in another way each time, such as images that are flipped at random: what it
 is prepared for would be compiled anew with it. So where the same line has met new preparations
-several times, they run on their own, and what follows is known. And the parameters that a script
-draws before its first step: the step would be compiled with them once and without them again.
+several times, they run on their own, and what follows is known. And parameters that a script made
+before its first step: the step would be compiled with them once and without them again.
 """
 
 from __future__ import annotations
@@ -15,13 +15,12 @@ from weakref import WeakSet
 from leafax.functional.program.program import Node
 
 from .._core.handle import Handle
-from .._core.trie import State, Trace, local
+from .._core.trie import LEAF, State, Trace, local
 from .infer import user_line
 
 REASON = "what it begins with was prepared in a new way"  # of the cut
 LEAST = 4  # ops that a preparation has, for a cut to be worth it
 PATIENCE = 3  # new preparations that a line meets before they run on their own
-DRAWS = 2  # the first one does so at once if it has so many: to compile each takes 0.2 s
 
 _met: Counter[Any] = Counter()
 _ends: WeakSet[State] = WeakSet()  # preparations that ran on their own: again, they are no news
@@ -38,15 +37,15 @@ def prepared_anew(trace: Trace, op: Any, args: Any) -> bool:
         return False
     site = (op, user_line())
     _met[site] += 1
-    if _met[site] <= PATIENCE and not (_met[site] == 1 and _draws(state) >= DRAWS):
+    if _met[site] <= PATIENCE and not (_met[site] == 1 and _makes_parameters(trace)):
         return False
     _ends.add(state)
     return True
 
 
-def _draws(state: State) -> int:
-    """Count the random ops up to here."""
-    return sum(getattr(getattr(s.call, "op", None), "random", False) for s in state.path())
+def _makes_parameters(trace: Trace) -> bool:
+    """Return whether a tensor that gradients are wanted of is among what the program computes."""
+    return any(t._v.role == LEAF and t._v.requires_grad and t._array is None for t in trace.living())
 
 
 def has_graph(state: State) -> bool:

@@ -14,6 +14,7 @@ from ..._core.trie import LEAF, local, resting
 from ..._runtime.cut import cut
 from ..._storage.write import bump
 from ..._tracing.inputs import from_array
+from ..._tracing.preparations import has_graph
 
 
 def let_rest(tensors: Iterable[Any], reason: str) -> None:
@@ -25,6 +26,17 @@ def let_rest(tensors: Iterable[Any], reason: str) -> None:
         if "_v" in t.__dict__ and t._array is None and t._v.index >= 0 and t._trace is trace:
             cut(reason)
             return
+
+
+def begin_program(parameters: Iterable[Any], reason: str) -> None:
+    """Cut where nothing is in a graph yet, or a parameter is pending: a loop begins here."""
+    trace = local.trace
+    if trace.state.nodes == 0 or trace.inside is not None or local.cuts.uncut:
+        return
+    if local.vmap is None and not has_graph(trace.state):
+        cut(reason)
+    else:
+        let_rest(parameters, reason)
 
 
 def array_of(t: Any) -> Any:

@@ -9,8 +9,7 @@ from typing import Any
 
 from ..._core.handle import Handle
 from ..._core.typename import typename
-from ..._ops.creation.written_at_once import let_rest
-from ...nn.parameter import Parameter
+from ..._ops.creation.written_at_once import begin_program
 from .hooks import Hooked
 
 ParamGroup = dict[str, Any]
@@ -75,9 +74,8 @@ class ParamGroups(Hooked):
                 )
             param_group["param_names"] = names
         self._check_params(param_group["params"])
-        # How modules' weights began is no part of the first step, or that would be compiled apart.
-        weights = (p for p in param_group["params"] if isinstance(p, Parameter))
-        let_rest(weights, "an optimizer of weights that are new")
+        # What was made before is no part of the first step, or that would be compiled apart.
+        begin_program(param_group["params"], "an optimizer was made")
         for name, default in self.defaults.items():
             if default is required and name not in param_group:
                 raise ValueError(
