@@ -9,6 +9,17 @@ from .._core.grad_modes import is_grad_enabled as is_grad_enabled
 from .._core.grad_modes import is_grad_layout_enforced as _is_grad_layout_enforcement_enabled
 from .._core.grad_modes import is_inference_mode_enabled as is_inference_mode_enabled
 from .._core.grad_modes import set_grad_layout_enforced as _set_grad_layout_enforcement_enabled
+from .._core.overrides.modes import _len_torch_function_stack as _len_torch_function_stack
+from .._core.overrides.state import DisableTorchFunction as DisableTorchFunction
+from .._core.overrides.state import DisableTorchFunctionSubclass as DisableTorchFunctionSubclass
+from .._core.overrides.state import _disabled_torch_function_impl as _disabled_torch_function_impl
+from .._core.overrides.state import (
+    is_torch_function_all_disabled as _is_torch_function_all_disabled,
+)
+from .._core.overrides.state import is_torch_function_enabled as _is_torch_function_enabled
+from .._core.overrides.state import (
+    is_torch_function_mode_enabled as _is_torch_function_mode_enabled,
+)
 from ..linalg import LinAlgError as _LinAlgError  # type: ignore[attr-defined]  # stub: functions
 from . import _autograd as _autograd
 from . import _functions as _functions
@@ -26,7 +37,10 @@ from ._weak import WeakTensorRef as _WeakTensorRef
 has_lapack = True  # what PyTorch's tests ask before they factorise: JAX has its own
 
 __all__ = [
-    "_LinAlgError", "_WeakTensorRef", "_add_cached_tensor", "_autograd", "_current_autograd_node",
+    "DisableTorchFunction", "DisableTorchFunctionSubclass", "_disabled_torch_function_impl",
+    "_is_torch_function_all_disabled", "_is_torch_function_enabled",
+    "_is_torch_function_mode_enabled", "_len_torch_function_stack", "_LinAlgError",
+    "_WeakTensorRef", "_add_cached_tensor", "_autograd", "_current_autograd_node",
     "_current_graph_task_execution_order", "_current_graph_task_id", "_functions",
     "_get_obj_in_tls", "_is_cached_tensor", "_is_grad_layout_enforcement_enabled", "_is_key_in_tls",
     "_nn", "_remove_cached_tensor", "_remove_obj_from_tls", "_set_cached_tensors_enabled",

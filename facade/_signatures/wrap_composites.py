@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from .._core.overrides.state import meets_first_override
 from .check_arguments import find_error, precheck
 from .parser import ALIASES
 from .table import known_signatures, required_signatures
@@ -42,6 +44,8 @@ def parsed(
                 precheck(name, args, kwargs, shown, method)
             return fn(*args, **kwargs)
         except Exception as error:
+            if meets_first_override((*args, *kwargs.values())):
+                return call(*args, **kwargs)
             wrong = find_error(name, args, kwargs, shown, method)
             if wrong is not None:
                 raise wrong from None
@@ -55,7 +59,8 @@ def parsed(
 
 def own_names(fn: Callable[..., Any], names: Iterable[str]) -> list[str]:
     """Return a function's own names for those of a call, which may be NumPy's."""
-    code = fn.__code__  # type: ignore[attr-defined]  # a signature may be another function's
+    # A signature may be another function's.
+    code = inspect.unwrap(fn).__code__  # type: ignore[attr-defined]
     own = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     found = []
     for name in names:

@@ -33,6 +33,7 @@ from .._signatures import numeric_warnings
 from .._signatures.wrap_composites import parsed
 from .._storage import copy_warnings
 from . import dense_answers, python_callbacks
+from . import subclass_methods as subclass_methods  # adds what derived classes inherit
 from .tensor import Tensor
 
 _METHODS = {

@@ -157,7 +157,7 @@ class Tensor(FactsMixin, DeviceMixin, AutogradMixin):
     def __iter__(self) -> Any:
         if self.dim() == 0:
             raise TypeError("iteration over a 0-d tensor")
-        items = items_of(self)
+        items = items_of(self) if type(self) is Tensor else None
         return iter(self.unbind(0) if items is None else items)
 
     def __contains__(self, x: Any) -> bool:

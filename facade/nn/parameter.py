@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .._core.handle import Handle, users_attributes
+from .._core.overrides.state import _disabled_torch_function_impl
 from .._dispatch import record as _record
 from .._ops.creation import factories as _factories
 from .._ops.creation import legacy_constructors as _legacy_constructors
@@ -43,6 +44,7 @@ class Parameter(Tensor, metaclass=_Meta):
     """
 
     __module__ = "leafax.nn.parameter"
+    __torch_function__ = _disabled_torch_function_impl
     _mark = "_is_param"
 
     def __new__(cls, data: Any = None, requires_grad: bool = True) -> Any:
@@ -93,6 +95,7 @@ class Buffer(Tensor, metaclass=_Meta):
     """
 
     __module__ = "leafax.nn.parameter"
+    __torch_function__ = _disabled_torch_function_impl
     _mark = "_is_buffer"
 
     def __new__(cls, data: Any = None, *, persistent: bool = True) -> Any:

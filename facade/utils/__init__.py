@@ -9,5 +9,7 @@ from . import hooks as hooks
 
 # `data` takes Python's `multiprocessing` along.
 __getattr__ = _missing_names.missing(
-    "leafax.utils", _missing_names.UTILS.get, later=("data", "tensorboard")
+    "leafax.utils",
+    _missing_names.UTILS.get,
+    later=("data", "tensorboard", "_device", "_python_dispatch"),
 )

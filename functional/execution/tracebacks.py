@@ -44,6 +44,11 @@ def end_at_callers(name: str) -> None:
                 _guard_public(module, seen)
 
 
+def guarded(code: types.CodeType) -> types.CodeType:
+    """Return code that hides leafax's frames in errors that leave it."""
+    return _guard(code) if _works() else code
+
+
 def _guard_public(module: types.ModuleType, seen: set[type]) -> None:
     for name, found in list(vars(module).items()):
         if not name.startswith("_"):

@@ -18,6 +18,7 @@ from leafax.functional.program.op import TABLE, Op
 from ..._core.dtypes import dtype as dtype_class
 from ..._core.dtypes import python_number
 from ..._core.handle import Handle
+from ..._core.overrides.state import meets_first_override
 from ..._core.trie import local
 from ..._dispatch.record import apply, known
 from ..._rules.strides.layouts import elementwise
@@ -126,6 +127,8 @@ def find_meant_call(
     Raises:
       TypeError: if PyTorch's parser would not have let the call in.
     """
+    if meets_first_override((*args, *kwargs.values())):
+        return args if written is None else written, kwargs
     older = (
         translate_older_form(op.name, args, kwargs, method)
         if isinstance(error, TypeError)

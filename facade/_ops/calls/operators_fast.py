@@ -15,6 +15,7 @@ import numpy as np
 from leafax.functional.program.op import Op
 
 from ..._core.dtypes import python_number
+from ..._core.overrides.state import meets_first_override
 from ..._core.trie import local
 from ..._dispatch.record import apply
 from ..._runtime.host.host_integers import INTEGER, computed
@@ -61,9 +62,11 @@ def binary(op: Op, cls: type) -> Method:
         if state is None:
             if kind is not cls and kind is not float and kind is not int:
                 array = equal and kind is np.ndarray
-                other = _array(other) if array else operand(other, cls)
-                if other is NotImplemented:
-                    return NotImplemented
+                operand_ = _array(other) if array else operand(other, cls)
+                if operand_ is NotImplemented:
+                    again = meets_first_override((other,))
+                    return method(self, other) if again else NotImplemented
+                other = operand_
             if self._v is INTEGER and (kind is int or (kind is cls and other._v is INTEGER)):
                 found = computed(op, self, other)
                 if found is not None:

@@ -13,6 +13,7 @@ from leafax.functional.program.op import TABLE
 from ..._core import dtypes
 from ..._core.handle import Handle
 from ..._core.memory_format import strided
+from ..._core.overrides.state import note_class
 from ..._core.python_data import is_sequence, name_of_type
 from ..._dispatch.record import apply
 from ..._tracing import inputs
@@ -36,6 +37,7 @@ def legacy_tensor(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
 
 def of_class(made: Any, cls: type) -> Any:
     """Return a tensor that nobody else holds, as one of a class derived from `Tensor`."""
+    note_class(cls)
     try:
         made.__class__ = cls
     except TypeError:  # `__slots__` of the class's own lie in memory behind those of `Tensor`

@@ -1,0 +1,1 @@
+"""Overrides of public functions by `__torch_function__`."""
