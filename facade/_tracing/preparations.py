@@ -44,8 +44,9 @@ def prepared_anew(trace: Trace, op: Any, args: Any) -> bool:
 
 
 def _makes_parameters(trace: Trace) -> bool:
-    """Return whether a tensor that gradients are wanted of is among what the program computes."""
-    return any(t._v.role == LEAF and t._v.requires_grad and t._array is None for t in trace.living())
+    """Return whether the program computes a leaf that gradients are wanted of."""
+    pending = (t._v for t in trace.living() if t._array is None)
+    return any(v.role == LEAF and v.requires_grad for v in pending)
 
 
 def has_graph(state: State) -> bool:

@@ -12,8 +12,10 @@ from typing import Any, Literal
 from .._core.dtypes import int64
 from .._core.grad_modes import no_grad
 from .._ops.creation.from_data import tensor
+from .._ops.creation.written_at_once import write_at_once
 from ..nn.modules.batchnorm import _BatchNorm
 from ..nn.modules.module import Module
+from ..nn.parameter import is_lazy
 from ._base.optimizer import Optimizer
 from ._schedules.averages import Average as Average
 from ._schedules.averages import AveragedFlax, MultiAverage, average_by_dtype
@@ -65,6 +67,9 @@ class AveragedModel(Module):
             self.module = self.module.to(device)
         self.register_buffer("n_averaged", tensor(0, dtype=int64, device=device))
         self.avg_fn, self.multi_avg_fn, self.use_buffers = avg_fn, multi_avg_fn, use_buffers
+        if avg_fn is None and not any(map(is_lazy, chain(model.parameters(), model.buffers()))):
+            # The first step is compiled as later ones: an average is taken before it, of equals.
+            self._take(model, 0)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Call the copy."""
@@ -77,8 +82,14 @@ class AveragedModel(Module):
 
     def update_parameters(self, model: Any) -> None:
         """Take the model's parameters as they are now into the averages."""
-        averages, current = self._averaged(self.module), self._averaged(model)
         n = int(self.n_averaged)
+        self._take(model, n)
+        with no_grad():
+            if not write_at_once(self.n_averaged, tensor(n + 1, device=self.n_averaged.device)):
+                self.n_averaged += 1
+
+    def _take(self, model: Any, n: int) -> None:
+        averages, current = self._averaged(self.module), self._averaged(model)
         with no_grad():
             if n > 0 and self.avg_fn is not None:
                 for average, t in zip(averages, current, strict=True):
@@ -88,7 +99,6 @@ class AveragedModel(Module):
             if not self.use_buffers:
                 for mine, b in zip(self.module.buffers(), model.buffers(), strict=True):
                     mine.detach().copy_(b.detach())
-            self.n_averaged += 1
 
 
 def update_bn(loader: Iterable[Any], model: Any, device: Any = None) -> None:
