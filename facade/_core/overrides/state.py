@@ -17,18 +17,24 @@ SKIP_ONE = -1  # the next function that looks for overrides takes none
 
 
 class _Overrides(threading.local):
-    """The thread's modes, innermost last, and what is turned off."""
+    """The thread's modes, innermost last, and what is turned off.
+
+    Attributes:
+      redone: the next call is a user's, made again by the library.
+    """
 
     def __init__(self) -> None:
         self.modes: list[Any] = []
         self.off = ENABLED
+        self.redone = False
 
 
 class _Activation:
     """Whether calls are looked at yet; `run` is installed by the layer that knows all functions."""
 
     active = False
-    run: Callable[[], None]
+    run: Callable[[], dict[str, Any]]
+    public: dict[str, Any] = {}  # the functions that look, by PyTorch's names
 
 
 overrides = _Overrides()
@@ -36,7 +42,7 @@ _activation = _Activation()
 _PLAIN: set[type] = {int, float, bool, str, tuple, list, dict, type(None), slice, complex}
 
 
-def install(run: Callable[[], None], *plain: type) -> None:
+def install(run: Callable[[], dict[str, Any]], *plain: type) -> None:
     """Tell what makes public functions look for overrides, and the classes of plain tensors."""
     _activation.run = run  # type: ignore[method-assign]
     _PLAIN.update(plain)
@@ -47,7 +53,7 @@ def activate() -> bool:
     if _activation.active:
         return False
     _activation.active = True
-    _activation.run()
+    _activation.public = _activation.run()
     return True
 
 
@@ -84,7 +90,20 @@ def meets_first_override(args: Iterable[Any]) -> bool:
 
     Objects that are no tensors can be found only when a function fails to take them.
     """
-    return not _activation.active and finds_override(args) and activate()
+    if _activation.active or not finds_override(args):
+        return False
+    overrides.redone = True
+    return activate()
+
+
+def again(fn: Callable[..., Any], name: str) -> Callable[..., Any]:
+    """Return the function to make a failed call with: the public one if it is to be overridden.
+
+    Args:
+      fn: what failed, which others may wrap.
+      name: of the function, `"mean"`, `"Tensor.mean"`.
+    """
+    return _activation.public.get(f"torch.{name}", fn) if overrides.redone else fn
 
 
 def note_class(cls: Any) -> None:
