@@ -59,6 +59,11 @@ from ._core.dtypes import device as device
 from ._core.dtypes import double as double
 from ._core.dtypes import dtype as dtype
 from ._core.dtypes import float as float
+from ._core.dtypes import float8_e4m3fn as float8_e4m3fn
+from ._core.dtypes import float8_e4m3fnuz as float8_e4m3fnuz
+from ._core.dtypes import float8_e5m2 as float8_e5m2
+from ._core.dtypes import float8_e5m2fnuz as float8_e5m2fnuz
+from ._core.dtypes import float8_e8m0fnu as float8_e8m0fnu
 from ._core.dtypes import float16 as float16
 from ._core.dtypes import float32 as float32
 from ._core.dtypes import float64 as float64
@@ -174,6 +179,7 @@ from ._ops.creation.storage_objects import TypedStorage as TypedStorage
 from ._ops.creation.storage_objects import UntypedStorage as UntypedStorage
 from ._ops.creation.storage_objects import is_storage as is_storage
 from ._runtime import gc_support as _gc_support  # noqa: F401
+from ._runtime.compilations import set_explain as set_explain
 from ._runtime.cut import synchronize as synchronize
 from ._runtime.explain import explain as explain
 from ._tensor.printing import get_printoptions as get_printoptions

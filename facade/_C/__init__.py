@@ -4,6 +4,7 @@ from .._autograd.engine.current_task import current_node as _current_autograd_no
 from .._autograd.engine.current_task import execution_order as _current_graph_task_execution_order
 from .._autograd.engine.current_task import task_number as _current_graph_task_id
 from .._autograd.engine.current_task import will_execute as _will_engine_execute_node
+from .._core import missing_names as _missing_names
 from .._core.dual_levels import enable_tangents as _set_fwd_grad_enabled
 from .._core.grad_modes import is_grad_enabled as is_grad_enabled
 from .._core.grad_modes import is_grad_layout_enforced as _is_grad_layout_enforcement_enabled
@@ -34,6 +35,9 @@ from ._tls import remove_obj_from_tls as _remove_obj_from_tls
 from ._tls import stash_obj_in_tls as _stash_obj_in_tls
 from ._weak import WeakTensorRef as _WeakTensorRef
 
+__getattr__ = _missing_names.missing(
+    "leafax._C", lambda name: None, ("_names",), dict.fromkeys(_missing_names.OF_C, "_names")
+)
 has_lapack = True  # what PyTorch's tests ask before they factorise: JAX has its own
 
 __all__ = [

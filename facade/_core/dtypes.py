@@ -11,7 +11,7 @@ import jax
 import ml_dtypes
 import numpy
 
-from leafax.functional.program.dtypes import is_complex, is_floating, scalar_name
+from leafax.functional.program.dtypes import FLOAT8, is_complex, is_floating, scalar_name
 from leafax.functional.program.number_fits import need_int64
 
 from .jax_devices import jax_device
@@ -76,7 +76,9 @@ ALL = (
     float32, float64, float16, bfloat16, complex64, complex128,
     uint8, int8, int16, int32, int64, uint16, uint32, uint64, bool,
 )  # fmt: skip
-_BY_NP = {d.np: d for d in ALL}
+_float8 = [dtype(kind, kind.name) for kind in FLOAT8]
+float8_e4m3fn, float8_e5m2, float8_e4m3fnuz, float8_e5m2fnuz, float8_e8m0fnu = _float8
+_BY_NP = {d.np: d for d in (*ALL, *_float8)}
 
 
 def python_number(x: numpy.generic) -> Any:

@@ -9,28 +9,49 @@ from typing import Any
 
 _SPARSE = "there are no sparse tensors"
 _COMPILED = "a training step is one compiled program as it is; leave the call out"
-_WEIGHTS = "`leafax.load` reads PyTorch's files of weights from the disk"
-_PROFILER = "`leafax.explain()` tells what ran, `jax.profiler` for how long"
 
 # Modules that few programs need: they are imported when somebody asks for them.
 LATER = (
-    "distributions",
+    "__config__", "_dynamo", "_jit_internal", "_subclasses", "_tensor_str", "ao", "compiler",
+    "distributed", "distributions", "export", "futures", "hub", "jit", "mps", "mtia",
+    "multiprocessing", "nested", "onnx", "profiler", "quantization", "torch_version", "xpu",
 )  # fmt: skip
 # Names that come from such modules.
-LATER_NAMES = {"install": "_install", "uninstall": "_install"}
+LATER_NAMES = {
+    "Event": "_api.streams", "ScriptFunction": "jit", "ScriptModule": "jit",
+    "PyTorchFileReader": "_C", "PyTorchFileWriter": "_C",
+    "Stream": "_api.streams", "install": "_install", "uninstall": "_install",
+    **dict.fromkeys(
+        [
+            "chalf", "complex32", "float4_e2m1fn_x2", "qint32", "qint8", "quint2x4", "quint4x2",
+            "quint8",
+        ],
+        "_core.absent.dtypes",
+    ),
+}  # fmt: skip
+# Names of `_C` that come from a module of their own.
+OF_C = (
+    "DispatchKey",
+    "DispatchKeySet",
+    "Graph",
+    "Node",
+    "PyTorchFileReader",
+    "PyTorchFileWriter",
+    "ScriptFunction",
+    "ScriptModule",
+    "ScriptObject",
+    "TensorType",
+    "Value",
+    "_TensorMeta",
+    "_get_privateuse1_backend_name",
+    "_get_tracing_state",
+    "_log_api_usage_metadata",
+    "_log_api_usage_once",
+)
 TOP: dict[str, str] = {
     "compile": _COMPILED,
-    "compiler": _COMPILED,
-    "jit": f"{_COMPILED}, and `leafax.functional.lower` exports what was recorded",
-    "export": "`leafax.functional.lower` exports what was recorded as a JAX function",
-    "onnx": "`leafax.functional.lower` exports what was recorded as a JAX function",
-    "distributed": "there is one process so far",
-    "multiprocessing": "there is one process so far",
     "fx": "`leafax.functional.lower` exports what was recorded as a JAX function",
-    "hub": _WEIGHTS,
     "sparse": _SPARSE,
-    "nested": "there are no nested tensors",
-    "quantization": "there are no quantized tensors",
     **dict.fromkeys(
         [
             "sparse_coo_tensor", "sparse_csr_tensor", "sparse_csc_tensor", "sparse_bsr_tensor",
@@ -42,24 +63,11 @@ TOP: dict[str, str] = {
     **dict.fromkeys(
         [
             "quantize_per_tensor", "quantize_per_channel", "quantize_per_tensor_dynamic",
-            "quint8", "qint8", "qint32", "quint4x2", "quint2x4", "quantized_batch_norm",
+            "quantized_batch_norm",
         ],
         "there are no quantized tensors",
     ),
-    **dict.fromkeys(["complex32", "chalf"], "JAX has no such dtype"),
-    **dict.fromkeys(
-        [
-            "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz",
-            "float8_e8m0fnu", "float4_e2m1fn_x2",
-        ],
-        "there are no floats of 8 bits",
-    ),
-    **dict.fromkeys(
-        ["Stream", "Event"], "JAX orders what runs on a device: leave the streams out"
-    ),
-    "profiler": _PROFILER,
 }  # fmt: skip
-AUTOGRAD: dict[str, str] = {"profiler": _PROFILER}
 MASKED: dict[str, str] = dict.fromkeys(
     ["MaskedTensor", "masked_tensor", "as_masked_tensor", "is_masked_tensor"],
     "there are no masked tensors: the functions here take a `mask`",
@@ -74,8 +82,6 @@ NN: dict[str, str] = {
 }
 UTILS: dict[str, str] = {
     "benchmark": "use `timeit`, and `leafax.synchronize()` to wait for what runs",
-    "cpp_extension": "`leafax.call_jax` makes an op of any JAX function",
-    "model_zoo": _WEIGHTS,
 }
 
 

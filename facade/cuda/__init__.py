@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import jax
 
 from leafax.functional.execution.memory import OutOfMemoryError as OutOfMemoryError
 
+from .._core import missing_names as _missing_names
 from .._core.dtypes import device as device_class
 from .._core.jax_devices import jax_device
 from .._core.jax_devices import list_gpus as _gpus
-from .._ops.creation.generator import manual_seed as _manual_seed
 from .._runtime.cut import synchronize as _synchronize
 from . import amp as amp
-
-
-def manual_seed(seed: int) -> None:
-    """Seed leafax's one generator."""
-    _manual_seed(seed)
-
-
-manual_seed_all = manual_seed
+from . import memory as memory
+from . import random as random
+from .memory import *  # noqa: F403
+from .random import *  # noqa: F403
 
 
 def _gpu(device: Any = None) -> Any:
@@ -78,31 +75,62 @@ def synchronize(device: Any = None) -> None:
     _synchronize()
 
 
-def empty_cache() -> None:
-    """Do nothing: freed memory stays with XLA, whose arrays all take from it."""
-
-
 def is_bf16_supported(including_emulation: bool = True) -> bool:
     """Return whether there is a GPU: XLA computes in bfloat16 on every one."""
     return is_available()
 
 
-def _statistic(name: str, device: Any) -> int:
-    if not is_available():
-        return 0
-    return int((_gpu(device).memory_stats() or {}).get(name, 0))
+def get_device_properties(device: Any = None) -> Any:
+    """Describe a GPU: its name, its compute capability, the bytes that XLA may take of it.
+
+    Raises:
+      RuntimeError: JAX has no such device.
+    """
+    gpu = _gpu(device)
+    major, minor = get_device_capability(device)
+    total = (gpu.memory_stats() or {}).get("bytes_limit", 0)
+    return SimpleNamespace(
+        name=str(gpu.device_kind), major=major, minor=minor, total_memory=total,
+        multi_processor_count=getattr(gpu, "core_count", 0),
+    )  # fmt: skip
 
 
-def memory_allocated(device: Any = None) -> int:
-    """Count the bytes that arrays take on a GPU now."""
-    return _statistic("bytes_in_use", device)
+class device:  # noqa: N801 # PyTorch's name
+    """A block in which new tensors are made on another GPU; None or -1 changes nothing."""
+
+    def __init__(self, device: Any) -> None:
+        self._device, self._before = device, None
+
+    def __enter__(self) -> None:
+        if self._device is not None and self._device != -1:
+            self._before = jax.config.jax_default_device  # type: ignore[attr-defined]
+            set_device(self._device)
+
+    def __exit__(self, *exc_info: object) -> None:
+        if self._device is not None and self._device != -1:
+            jax.config.update("jax_default_device", self._before)
 
 
-def max_memory_allocated(device: Any = None) -> int:
-    """Count the bytes that arrays took at most since the process started."""
-    return _statistic("peak_bytes_in_use", device)
-
-
-def memory_reserved(device: Any = None) -> int:
-    """Count the bytes that XLA took from the GPU."""
-    return _statistic("pool_bytes", device)
+default_generators = ()
+_STREAMS = (
+    "Event", "ExternalStream", "Stream", "StreamContext", "current_stream", "default_stream",
+    "set_stream", "stream",
+)  # fmt: skip
+_GRAPHS = (
+    "CUDAGraph", "graph", "graph_pool_handle", "is_current_stream_capturing",
+    "make_graphed_callables",
+)  # fmt: skip
+_TENSORS = (
+    "BFloat16Tensor", "BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor",
+    "HalfTensor", "IntTensor", "LongTensor", "ShortTensor",
+)  # fmt: skip
+__getattr__ = _missing_names.missing(
+    "leafax.cuda",
+    lambda name: None,
+    ("comm", "graphs", "nvtx", "streams"),
+    {
+        **dict.fromkeys(_STREAMS, "streams"),
+        **dict.fromkeys(_GRAPHS, "graphs"),
+        **dict.fromkeys(_TENSORS, "_tensor_types"),
+    },
+)

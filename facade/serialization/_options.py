@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from enum import Enum
 from mmap import MAP_PRIVATE, MAP_SHARED
-from typing import Any
+from typing import IO, Any, TypeAlias
+
+# Names for annotations, as PyTorch's file has them.
+FILE_LIKE: TypeAlias = str | os.PathLike[str] | IO[bytes]
+MAP_LOCATION: TypeAlias = Callable[[Any, str], Any] | Any | str | dict[str, str] | None
 
 
 class LoadEndianness(Enum):

@@ -20,6 +20,8 @@ import numpy as np
 from .default_float import as_default_float as as_default_float
 from .default_float import default_float as default_float
 from .default_float import set_default_float as set_default_float
+from .float8 import FLOAT8 as FLOAT8
+from .float8 import within_range
 
 bfloat16 = np.dtype(ml_dtypes.bfloat16)
 _FLOAT32 = np.dtype("float32")
@@ -40,6 +42,7 @@ SCALAR_NAMES = {
     np.dtype("float16"): "Half", bfloat16: "BFloat16", np.dtype("float32"): "Float",
     np.dtype("float64"): "Double", np.dtype("complex64"): "ComplexFloat",
     np.dtype("complex128"): "ComplexDouble",
+    **{dtype: dtype.name.capitalize() for dtype in FLOAT8},
 }  # fmt: skip
 _BOOL, _INT, _FLOAT, _COMPLEX = range(4)
 _CATEGORIES = {"b": _BOOL, "u": _INT, "i": _INT, "f": _FLOAT, "V": _FLOAT, "c": _COMPLEX}
@@ -258,6 +261,8 @@ def cast(x: Any, dtype: Any) -> Any:
             return jnp.where(x, jnp.ones((), dtype), jnp.zeros((), dtype))
         if category(x.dtype) == _FLOAT and dtype.name in _THROUGH:
             return _as_integer(x, dtype)
+        if dtype in FLOAT8:
+            x = within_range(x, dtype)
         return jnp.asarray(x).astype(dtype)
     whole = category(dtype) in (_COMPLEX, _BOOL) or not isinstance(x, complex)
     with np.errstate(over="ignore", invalid="ignore"):  # NumPy would warn where PyTorch does not

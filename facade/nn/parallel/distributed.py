@@ -1,26 +1,38 @@
-"""PyTorch's `torch.nn.parallel.distributed`: several processes, of which leafax has one."""
+"""PyTorch's `torch.nn.parallel.distributed`: a model in a process group, of one process."""
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any
 
+from ..._core.process_group import default_group
 from ..modules.module import Module
 
 __all__ = ["DistributedDataParallel"]
 
 
 class DistributedDataParallel(Module):
-    """Train a module in several processes.
+    """Call a module; leafax has process groups of one process, so there is nothing to average.
 
-    leafax has no process groups, so it is refused as PyTorch refuses it without one.
+    Args:
+      module: the module.
+      args, kwargs: of several processes.
 
     Raises:
-      ValueError: always.
+      ValueError: there is no process group.
     """
 
-    def __init__(self, module: Any, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, module: Module, *args: Any, **kwargs: Any) -> None:
         super().__init__()
-        raise ValueError(
-            "Default process group has not been initialized, please make sure to call "
-            "init_process_group."
-        )
+        self.process_group = default_group()
+        self.module = module
+
+    def forward(self, *inputs: Any, **kwargs: Any) -> Any:
+        """Call the module."""
+        return self.module(*inputs, **kwargs)
+
+    @contextlib.contextmanager
+    def no_sync(self) -> Iterator[None]:
+        """Average no gradients within a block, as outside of it."""
+        yield

@@ -1,0 +1,116 @@
+"""Names of `torch._C` that packages put into annotations, or ask while they are imported."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator
+from typing import Any
+
+from .._core.absent.stand_ins import do_nothing as _log_api_usage_metadata
+from .._core.absent.stand_ins import do_nothing as _log_api_usage_once
+from .._core.absent.stand_ins import refuse_class
+
+__all__ = [
+    "DispatchKey", "DispatchKeySet", "Graph", "Node", "PyTorchFileReader", "PyTorchFileWriter",
+    "ScriptFunction", "ScriptModule", "ScriptObject", "TensorType", "Value", "_TensorMeta",
+    "_get_privateuse1_backend_name", "_get_tracing_state", "_log_api_usage_metadata",
+    "_log_api_usage_once",
+]  # fmt: skip
+
+_NONE = "there is no TorchScript"
+Graph = refuse_class("_C.Graph", _NONE)
+Node = refuse_class("_C.Node", _NONE)
+Value = refuse_class("_C.Value", _NONE)
+TensorType = refuse_class("_C.TensorType", _NONE)
+ScriptObject = refuse_class("_C.ScriptObject", _NONE)
+ScriptFunction = refuse_class("_C.ScriptFunction", _NONE)
+ScriptModule = refuse_class("_C.ScriptModule", _NONE)
+PyTorchFileReader = refuse_class("_C.PyTorchFileReader", "`leafax.load` reads files")
+PyTorchFileWriter = refuse_class("_C.PyTorchFileWriter", "`leafax.save` writes files")
+
+
+class _TensorMeta(type):
+    """The metaclass of tensors in PyTorch; here it is `type`."""
+
+
+def _get_tracing_state() -> None:
+    """Return None: nothing traces."""
+
+
+def _get_privateuse1_backend_name() -> str:
+    """Return PyTorch's name of a device that nobody has named."""
+    return "privateuseone"
+
+
+class DispatchKey(enum.Enum):
+    """The keys that PyTorch's dispatcher finds kernels by; leafax has no dispatcher."""
+
+    Undefined = 0
+    CPU = 1
+    CUDA = 2
+    XPU = 3
+    MPS = 4
+    HPU = 5
+    Meta = 6
+    PrivateUse1 = 7
+    SparseCPU = 8
+    SparseCUDA = 9
+    QuantizedCPU = 10
+    QuantizedCUDA = 11
+    BackendSelect = 12
+    Python = 13
+    FuncTorchDynamicLayerFrontMode = 14
+    FuncTorchBatched = 15
+    Functionalize = 16
+    ADInplaceOrView = 17
+    AutogradOther = 18
+    AutogradFunctionality = 19
+    AutogradCPU = 20
+    AutogradCUDA = 21
+    AutogradXPU = 22
+    AutogradMPS = 23
+    Autograd = 24
+    Tracer = 25
+    AutocastCPU = 26
+    AutocastCUDA = 27
+    AutocastXPU = 28
+    AutocastMPS = 29
+    PythonDispatcher = 30
+    PythonTLSSnapshot = 31
+    CompositeImplicitAutograd = 32
+    CompositeExplicitAutograd = 33
+
+
+class DispatchKeySet:
+    """A set of `DispatchKey`s.
+
+    Args:
+      key: its only key.
+    """
+
+    def __init__(self, key: DispatchKey | None = None) -> None:
+        self._keys = frozenset() if key is None else frozenset([key])
+
+    @classmethod
+    def _of(cls, keys: Any) -> DispatchKeySet:
+        made = cls()
+        made._keys = frozenset(keys)
+        return made
+
+    def has(self, key: DispatchKey) -> bool:
+        """Tell whether a key is in the set."""
+        return key in self._keys
+
+    def add(self, key: DispatchKey) -> DispatchKeySet:
+        """Return a set with a key more."""
+        return self._of(self._keys | {key})
+
+    def remove(self, key: DispatchKey) -> DispatchKeySet:
+        """Return a set without a key."""
+        return self._of(self._keys - {key})
+
+    def __or__(self, other: DispatchKeySet) -> DispatchKeySet:
+        return self._of(self._keys | other._keys)
+
+    def __iter__(self) -> Iterator[DispatchKey]:
+        return iter(self._keys)

@@ -1,0 +1,1 @@
+"""Parts that PyTorch's names are made of where leafax has nothing behind them."""

@@ -1,0 +1,1 @@
+"""PyTorch's `torch.ao`: quantization alone, which leafax has not."""

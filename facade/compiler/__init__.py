@@ -1,0 +1,57 @@
+"""PyTorch's `torch.compiler`: marks for `torch.compile`; nothing of them changes what runs here."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+from .._core.absent.stand_ins import do_nothing as cudagraph_mark_step_begin
+from .._core.absent.stand_ins import do_nothing as reset
+from .._core.absent.stand_ins import do_nothing as set_default_backend
+from .._core.absent.stand_ins import leave as allow_in_graph
+from .._core.absent.stand_ins import leave as assume_constant_result
+from .._core.absent.stand_ins import leave as disable
+from .._core.absent.stand_ins import leave as nested_compile_region
+from .._core.absent.stand_ins import leave as wrap_numpy
+from . import config as config
+
+__all__ = [
+    "allow_in_graph", "assume_constant_result", "config", "cudagraph_mark_step_begin", "disable",
+    "is_compiling", "is_dynamo_compiling", "is_exporting", "list_backends",
+    "nested_compile_region", "reset", "set_default_backend", "set_stance", "substitute_in_graph",
+    "wrap_numpy",
+]  # fmt: skip
+
+
+def is_compiling() -> bool:
+    """Return False: Python itself runs all functions, each time that they are called."""
+    return False
+
+
+is_dynamo_compiling = is_exporting = is_compiling
+
+
+def list_backends(exclude_tags: Any = ("debug", "experimental")) -> list[str]:
+    """Return the names of what compiles: XLA alone."""
+    return ["xla"]
+
+
+def substitute_in_graph(original_fn: Any, **options: Any) -> Any:
+    """Return a decorator that returns its function: there is no graph to substitute in."""
+    return allow_in_graph()
+
+
+class set_stance(contextlib.ContextDecorator):  # noqa: N801 # PyTorch's name
+    """Accept how `torch.compile` should behave, for good or within a block: it stays the same."""
+
+    def __init__(self, stance: str = "default", **options: Any) -> None:
+        self.stance = stance
+
+    def __enter__(self) -> set_stance:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        pass
+
+
+set_enable_guard_collectives = cudagraph_mark_step_begin

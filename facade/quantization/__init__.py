@@ -1,0 +1,3 @@
+"""PyTorch's `torch.quantization`: an older name of `torch.ao.quantization`."""
+
+from ..ao.quantization import *  # noqa: F403
