@@ -25,6 +25,7 @@ class Run(NamedTuple):
       seconds: to compile and dispatch; the device may still be computing.
       inputs, outputs, saved: how many arrays went in, came out, and were kept for backward.
       donated: how many input buffers were reused for outputs.
+      why: why JAX compiled anew what was compiled before, if it did.
     """
 
     reason: str
@@ -36,7 +37,41 @@ class Run(NamedTuple):
     outputs: int
     saved: int
     donated: int
+    why: str = ""
 
 
+class Compilation(NamedTuple):
+    """One compilation by XLA.
+
+    Attributes:
+      kind: "program"; "program again", one that was compiled before; "op alone"; "other", an array
+        that leafax made; or "yours", which leafax has no part in.
+      name: of the op or JAX function.
+      where: the user's file and line.
+      seconds: that XLA took.
+      why: a program had to be compiled again.
+    """
+
+    kind: str
+    name: str
+    where: tuple[str, int]
+    seconds: float
+    why: str
+
+
+class AtOnce:
+    """Work on small data on the host, which runs no program.
+
+    Attributes:
+      ops: how many were computed, or written in place.
+    """
+
+    ops = 0
+
+
+at_once = AtOnce()
 history: deque[Run] = deque(maxlen=1000)
 plans: deque[tuple[Run, Plan]] = deque(maxlen=50)
+compilations: deque[Compilation] = deque(maxlen=1000)
+#: Why calls of compiled functions run plainly, and where they were made.
+fallbacks: deque[tuple[str, tuple[str, int]]] = deque(maxlen=50)

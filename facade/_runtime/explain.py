@@ -1,12 +1,14 @@
-"""`leafax.explain()`: which programs ran, what cut them, and whether they were compiled."""
+"""`leafax.explain()`: which programs ran, what cut them, and what was compiled."""
 
 from __future__ import annotations
 
 import statistics
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from .._core.run_log import Run, history
+from .._core.run_log import Compilation, Run, compilations, history
+from .compilations import tell
 
 LONGEST = 8  # runs of a loop's turn that the table takes together
 
@@ -15,10 +17,15 @@ class Report:
     """The last runs, oldest first; prints as a table, in which turns of a loop are told once.
 
     Iterate over it for the records.
+
+    Attributes:
+      runs: the records.
+      compilations: XLA's own: of programs, of ops alone, of other arrays, and those of JAX code in
+        which leafax has no part.
     """
 
-    def __init__(self, runs: list[Run]) -> None:
-        self.runs = runs
+    def __init__(self, runs: list[Run], made: list[Compilation]) -> None:
+        self.runs, self.compilations = runs, made
 
     def __iter__(self) -> Iterator[Run]:
         return iter(self.runs)
@@ -50,9 +57,24 @@ class Report:
                     f"     {told}, {turns - 1} times more, {took:.2f} ms each in the median"
                 )
             i += period * turns
-        return "\n".join(lines)
+        return "\n".join([*lines, *self._compiled()])
+
+    def _compiled(self) -> list[str]:
+        """Sum up in a line what XLA compiled."""
+        kinds = Counter(c.kind for c in self.compilations)
+        if not kinds:
+            return []
+        seconds = sum(c.seconds for c in self.compilations)
+        told = ", ".join(f"{kinds[kind]} {words}" for kind, words in _KINDS if kinds[kind])
+        return [f"XLA compiled {kinds.total()} times in {seconds:.2f} s: {told}"]
 
     __repr__ = __str__
+
+
+_KINDS = (
+    ("program", "of programs"), ("program again", "of programs anew"), ("op alone", "of ops alone"),
+    ("other", "of other arrays"), ("yours", "of JAX code of yours"),
+)  # fmt: skip
 
 
 def _row(run: Run) -> str:
@@ -60,7 +82,7 @@ def _row(run: Run) -> str:
     return (
         f"{run.nodes:<4} {run.how:<10} {run.seconds * 1e3:<9.2f} {run.inputs:<3} "
         f"{run.outputs:<3} {run.saved:<5} {run.donated:<8} {run.reason} at "
-        f"{Path(file).name}:{line}"
+        f"{Path(file).name}:{line}{': ' if run.why else ''}{run.why}"
     )
 
 
@@ -93,7 +115,10 @@ def explain(last: int | None = None, *, clear: bool = False) -> Report:
     >>> leafax.explain()[0].reason
     'tolist()'
     """
-    runs = list(history)
+    if history:
+        tell()
+    runs, made = list(history), list(compilations)
     if clear:
         history.clear()
-    return Report(runs if last is None else runs[-last:])
+        compilations.clear()
+    return Report(runs, made) if last is None else Report(runs[-last:], [])
