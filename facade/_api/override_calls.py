@@ -10,10 +10,11 @@ import inspect
 import sys
 import warnings
 from collections.abc import Sequence
-from types import CodeType, FunctionType
+from functools import cache
+from types import CodeType, FrameType, FunctionType
 from typing import Any
 
-from leafax.functional.execution.tracebacks import guarded
+from leafax.functional.execution.tracebacks import answer_errors, guarded
 
 from .._core.overrides import state as torch_function
 from .._core.overrides.state import ENABLED, flat, overrides, takes_overrides
@@ -57,8 +58,7 @@ class Overridden:
             or overrides.off == ENABLED
             and torch_function.finds_override((*args, *kwargs.values()) if kwargs else args)
         ):
-            caller = sys._getframe(2).f_globals.get("__name__") or ""
-            if overrides.redone or caller[:7] != "leafax." or caller.startswith(_SEEN):
+            if overrides.redone or not _is_hidden(sys._getframe(2)):
                 overrides.redone = False
                 return self._ask(args, kwargs)
         return self.inner(*args, **kwargs)
@@ -149,18 +149,26 @@ def _nobody(of: Overridden, found: Sequence[Any]) -> str:
     return "".join(lines)
 
 
-def _example() -> CodeType:
-    """Return the code of a function that passes its arguments to a constant."""
+@cache
+def _example(free: tuple[str, ...]) -> CodeType:
+    """Return the code of a function that passes its arguments to a constant.
+
+    Args:
+      free: the variables that its closure has, as that of the function whose code it replaces.
+    """
     scope: dict[str, Any] = {}
+    unused = "".join(f"\n  {name}" for name in free)
+    head = f"def made({', '.join(free)}):\n def fn(*args, **kwargs):"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that a string is called
-        exec("def fn(*args, **kwargs):\n return 'enter'(args, kwargs)", scope)
-    code: CodeType = scope["fn"].__code__
+        exec(f"{head}\n  return 'enter'(args, kwargs){unused}\n return fn", scope)
+    code: CodeType = scope["made"](*free).__code__
+    assert code.co_freevars == free
     return code.replace(co_filename=__file__)
 
 
-def _entering(of: Overridable, code: CodeType) -> tuple[CodeType, FunctionType]:
-    """Return the code that looks first, made of that of `_example`, and the function as it was."""
+def _entering(of: Overridable) -> tuple[CodeType, FunctionType]:
+    """Return the code that looks first, and the function as it was."""
     old = of.function
     inner = FunctionType(
         old.__code__, old.__globals__, old.__name__, old.__defaults__, old.__closure__
@@ -170,26 +178,59 @@ def _entering(of: Overridable, code: CodeType) -> tuple[CodeType, FunctionType]:
     inner.__doc__, inner.__module__ = old.__doc__, old.__module__
     inner.__qualname__ = old.__qualname__
     enter = Overridden(of, inner).enter
+    code = _example(old.__code__.co_freevars)
     code = code.replace(
         co_consts=tuple([enter if x == "enter" else x for x in code.co_consts]),
-        co_freevars=old.__code__.co_freevars, co_name=old.__name__,
+        co_name=old.__name__,
     )  # fmt: skip
     return guarded(code), inner
 
 
-def _activate() -> dict[str, Any]:
-    """Give all functions that can be overridden the body that looks first; return them by name."""
-    found = {}
+def _activate() -> None:
+    """Give all functions that can be overridden the body that looks first."""
     done: set[FunctionType] = set()
-    example = _example()
     for of in (*functions(), *methods()):
-        found[of.name.replace("torch.functional.", "torch.")] = of.function
         if of.function not in done:
             done.add(of.function)
-            code, inner = _entering(of, example)
+            code, inner = _entering(of)
             of.function.__code__ = code
             of.function.__dict__["__wrapped__"] = inner
-    return found
+            _by_code.setdefault(inner.__code__, []).append(of.function)
 
 
+def _find_first_override(error: Exception, frame: FrameType) -> tuple[Any] | None:
+    """Answer the error of the first call that was given an object with `__torch_function__`.
+
+    No tensor need be among its arguments, so that nothing but its failure tells of it.
+    """
+    if _is_hidden(frame.f_back):
+        return None
+    code, local = frame.f_code, frame.f_locals
+    count = code.co_argcount + code.co_kwonlyargcount
+    names = code.co_varnames
+    first = [local[n] for n in names[: code.co_argcount] if n in local]
+    named = {n: local[n] for n in names[code.co_argcount : count] if n in local}
+    if code.co_flags & inspect.CO_VARARGS:
+        first += local.get(names[count], ())
+        count += 1
+    if code.co_flags & inspect.CO_VARKEYWORDS:
+        named |= local.get(names[count], {})
+    if not torch_function.meets_first_override((*first, *named.values())):
+        return None
+    for function in _by_code.get(code, ()):
+        cells, names = function.__wrapped__.__closure__ or (), code.co_freevars
+        if all(c.cell_contents is local.get(n) for n, c in zip(names, cells, strict=False)):
+            return (function(*first, **named),)
+    overrides.redone = False
+    return None
+
+
+def _is_hidden(frame: FrameType | None) -> bool:
+    """Tell whether calls from a frame are the library's own affair."""
+    name = "" if frame is None else frame.f_globals.get("__name__") or ""
+    return name[:7] == "leafax." and not name.startswith(_SEEN)
+
+
+_by_code: dict[CodeType, list[Any]] = {}  # functions that look, by the code they had
 torch_function.install(_activate, Tensor, Parameter)
+answer_errors(_find_first_override)

@@ -7,7 +7,6 @@ import inspect
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from .._core.overrides.state import again, meets_first_override
 from .check_arguments import find_error, precheck
 from .parser import ALIASES
 from .table import known_signatures, required_signatures
@@ -44,9 +43,6 @@ def parsed(
                 precheck(name, args, kwargs, shown, method)
             return fn(*args, **kwargs)
         except Exception as error:
-            if meets_first_override((*args, *kwargs.values())):
-                place = f"Tensor.{name}" if method else name
-                return again(call, place)(*args, **kwargs)
             wrong = find_error(name, args, kwargs, shown, method)
             if wrong is not None:
                 raise wrong from None

@@ -11,19 +11,18 @@ code, where they cost nothing until something is raised.
 
 from __future__ import annotations
 
-import dis
-import functools
 import inspect
 import os
 import sys
+import threading
 import types
-import warnings
-from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from .code_guards import Handler, make_handler, with_handler
 
 _PACKAGES = ("leafax", "leafax.functional", "leafax.adapters", "jax")
 _LIBRARY = os.path.dirname(os.__file__) + os.sep
-_MARK = "hide"
 _SUSPENDS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 _guarded: dict[types.CodeType, types.CodeType] = {}
 
@@ -94,11 +93,49 @@ def _all_shown() -> bool:
     return os.environ.get("LEAFAX_TRACEBACK") == "full"
 
 
-def _hide() -> None:
-    """Leave the user's frames in the traceback of the error that is handled, and in its causes."""
+class _Answer(threading.local):
+    """What is returned in the place of an error, for a moment."""
+
+    found: Any = None
+
+
+_answer_of = _Answer()
+_answers: list[Callable[[Exception, types.FrameType], tuple[Any] | None]] = []
+
+
+def answer_errors(find: Callable[[Exception, types.FrameType], tuple[Any] | None]) -> None:
+    """Have some errors of public functions answered, instead of raised.
+
+    Args:
+      find: gets an error and the frame of the function that it leaves; it returns what the function
+        is to return, in a tuple, or None for the error to be raised.
+    """
+    _answers.append(find)
+
+
+def _answer() -> Any:
+    found, _answer_of.found = _answer_of.found, None
+    return found[0]
+
+
+def _hide() -> bool:
+    """Leave the user's frames in the traceback of the error that is handled, and in its causes.
+
+    Return True if there is an answer in its place.
+    """
     error: BaseException | None = sys.exception()
-    if not isinstance(error, Exception) or _all_shown():
-        return
+    if not isinstance(error, Exception):
+        return False
+    for find in _answers:
+        _answer_of.found = find(error, sys._getframe(1))
+        if _answer_of.found is not None:
+            return True
+    if not _all_shown():
+        _shorten(error)
+    return False
+
+
+def _shorten(error: BaseException | None) -> None:
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))
@@ -148,120 +185,19 @@ def _of_attribute(value: Any) -> Iterable[Any]:
     return (value,) if isinstance(value, types.FunctionType) else ()
 
 
-class _Entry(NamedTuple):
-    """A line of a table of handlers; all but `depth` in code units.
-
-    Attributes:
-      depth: how much of the stack stays, times two, and 1 if the place of the error is pushed.
-    """
-
-    start: int
-    length: int
-    target: int
-    depth: int
-
-
-class _Handler(NamedTuple):
-    """The code of `except: hide(); raise`, and its table, counted from where it begins."""
-
-    before: bytes
-    after: bytes
-    entries: tuple[_Entry, ...]
-    stack: int
-
-
-def _example() -> _Handler:
-    """Return the code that this interpreter makes of the handler `except: hide(); raise`."""
-    scope: dict[str, Any] = {}
-    source = f"def body():\n try:\n  call()\n except:\n  {_MARK!r}()\n  raise"
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that a string is called
-        exec(source, scope)
-    code = scope["body"].__code__
-    first, *others = _entries(code.co_exceptiontable)
-    start = first.target
-    mark = next(i.offset for i in dis.get_instructions(code) if i.argval == _MARK)
-    # The number of the constant takes one unit more, for its higher bits.
-    grown = [_Entry(e.start - start, e.length + 1, e.target - start + 1, e.depth) for e in others]
-    assert all(2 * (e.start + start) <= mark < 2 * (e.start + start + e.length - 1) for e in grown)
-    return _Handler(
-        code.co_code[2 * start : mark], code.co_code[mark + 2 :], tuple(grown), code.co_stacksize
-    )
-
-
 def _guard(code: types.CodeType) -> types.CodeType:
-    """Wrap the code, and the functions that it makes, in `try: ... except: hide(); raise`."""
+    """Wrap the code, and the functions that it makes, in `try`.
+
+    The handler is `except: if hide(): return answer()`, and else `raise`.
+    """
     found = _guarded.get(code)
     if found is not None:
         return found
     made = code
     if not code.co_flags & _SUSPENDS:
-        made = _with_handler(code, _handler)
+        made = with_handler(code, _handler, (_hide, _answer), _guard)
     _guarded[code] = _guarded[made] = made
     return made
-
-
-def _is_function(x: Any) -> bool:
-    return (
-        isinstance(x, types.CodeType)
-        and x.co_name[0] != "<"
-        and bool(x.co_flags & inspect.CO_NEWLOCALS)
-    )
-
-
-def _with_handler(code: types.CodeType, handler: _Handler) -> types.CodeType:
-    body = code.co_code
-    resume = dis.opmap["RESUME"]
-    begin = next(i for i in range(0, len(body), 2) if body[i] == resume) // 2 + 1
-    end, number = len(body) // 2, len(code.co_consts)
-    load = dis.opmap["LOAD_CONST"], dis.opmap["EXTENDED_ARG"]
-    added = handler.before + bytes((load[1], number >> 8, load[0], number & 255)) + handler.after
-    entries = list(_entries(code.co_exceptiontable))
-    gaps, at = [], begin
-    for e in [*entries, _Entry(end, 0, 0, 0)]:
-        if e.start > at:
-            gaps.append(_Entry(at, e.start - at, end, 0))
-        at = max(at, e.start + e.length)
-    entries = sorted(entries + gaps)
-    entries += [e._replace(start=e.start + end, target=e.target + end) for e in handler.entries]
-    return code.replace(
-        co_code=body + added,
-        co_consts=(*[_guard(x) if _is_function(x) else x for x in code.co_consts], _hide),
-        co_exceptiontable=b"".join(map(_written, entries)),
-        co_linetable=code.co_linetable + _no_lines(len(added) // 2),
-        co_stacksize=max(code.co_stacksize, handler.stack),
-    )
-
-
-def _entries(table: bytes) -> Iterator[_Entry]:
-    """Read a table: numbers of six bits a byte, of which 64 says that more follow."""
-    numbers: list[int] = []
-    data = iter(table)
-    for byte in data:
-        number = byte & 63
-        while byte & 64:
-            byte = next(data)
-            number = number << 6 | byte & 63
-        numbers.append(number)
-    for k in range(0, len(numbers), 4):
-        yield _Entry(*numbers[k : k + 4])
-
-
-@functools.cache
-def _no_lines(units: int) -> bytes:
-    """Make a table of lines for code that belongs to none: eight units a byte."""
-    return bytes(0x80 | 15 << 3 | min(8, units - k) - 1 for k in range(0, units, 8))
-
-
-def _written(entry: _Entry) -> bytes:
-    out = bytearray()
-    for number in entry:
-        digits = [number & 63]
-        while number := number >> 6:
-            digits.append(64 | number & 63)
-        out += bytes(reversed(digits))
-    out[0] |= 128  # where an entry begins
-    return bytes(out)
 
 
 def _probe(number: int) -> int:
@@ -273,7 +209,7 @@ def _works() -> bool:
     global _handler
     if _handler is None:
         try:
-            _handler = _example()
+            _handler = make_handler()
             probe = types.FunctionType(_guard(_probe.__code__), {})
             _tried = probe(1)
             try:
@@ -282,7 +218,7 @@ def _works() -> bool:
                 return _tried == 1
         except Exception:
             pass
-        _handler = _Handler(b"", b"", (), -1)
+        _handler = Handler(b"", (), (), -1)
     return _handler.stack >= 0
 
 

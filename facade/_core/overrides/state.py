@@ -33,8 +33,7 @@ class _Activation:
     """Whether calls are looked at yet; `run` is installed by the layer that knows all functions."""
 
     active = False
-    run: Callable[[], dict[str, Any]]
-    public: dict[str, Any] = {}  # the functions that look, by PyTorch's names
+    run: Callable[[], None]
 
 
 overrides = _Overrides()
@@ -42,7 +41,7 @@ _activation = _Activation()
 _PLAIN: set[type] = {int, float, bool, str, tuple, list, dict, type(None), slice, complex}
 
 
-def install(run: Callable[[], dict[str, Any]], *plain: type) -> None:
+def install(run: Callable[[], None], *plain: type) -> None:
     """Tell what makes public functions look for overrides, and the classes of plain tensors."""
     _activation.run = run  # type: ignore[method-assign]
     _PLAIN.update(plain)
@@ -53,7 +52,7 @@ def activate() -> bool:
     if _activation.active:
         return False
     _activation.active = True
-    _activation.public = _activation.run()
+    _activation.run()
     return True
 
 
@@ -88,22 +87,12 @@ def finds_override(args: Iterable[Any]) -> bool:
 def meets_first_override(args: Iterable[Any]) -> bool:
     """Activate overrides if one of the arguments has one; return True if the call is to be redone.
 
-    Objects that are no tensors can be found only when a function fails to take them.
+    Objects that are no tensors are found only when a function fails to take them.
     """
     if _activation.active or not finds_override(args):
         return False
     overrides.redone = True
     return activate()
-
-
-def again(fn: Callable[..., Any], name: str) -> Callable[..., Any]:
-    """Return the function to make a failed call with: the public one if it is to be overridden.
-
-    Args:
-      fn: what failed, which others may wrap.
-      name: of the function, `"mean"`, `"Tensor.mean"`.
-    """
-    return _activation.public.get(f"torch.{name}", fn) if overrides.redone else fn
 
 
 def note_class(cls: Any) -> None:
