@@ -237,3 +237,73 @@ def test_dataclasses_and_constants() -> None:
         seen.append([])
         classes(lib, seen[-1])
     assert seen[1] == seen[0]
+
+
+@pytest.mark.parametrize("lib", LIBS)
+def test_names_that_packages_use(lib: Any) -> None:
+    tree = lib.utils._pytree
+
+    class Output(OrderedDict):  # type: ignore[type-arg]
+        pass
+
+    def flatten(x: Any) -> Any:
+        return list(x.values()), list(x)
+
+    def keyed(x: Any) -> Any:
+        return [(tree.MappingKey(k), v) for k, v in x.items()], list(x)
+
+    tree.register_pytree_node(
+        Output, flatten, lambda xs, keys: Output(zip(keys, xs, strict=True)),
+        serialized_type_name=f"{lib.__name__}.Output", flatten_with_keys_fn=keyed,
+    )  # fmt: skip
+    x = Output(a=1, b=[2, 3])
+    assert [tree.keystr(p) for p, _ in tree.tree_flatten_with_path(x)[0]] == [
+        "['a']", "['b'][0]", "['b'][1]",
+    ]  # fmt: skip
+    assert tree.SUPPORTED_NODES[Output].flatten_fn(x)[1] == ["a", "b"]
+    assert type(tree.tree_map(lambda n: n + 1, x)) is Output
+    assert tree._get_node_type(Pair(1, 2)) is namedtuple and tree._get_node_type([]) is list
+    assert isinstance(tree.tree_structure(1), tree.LeafSpec)
+    assert not isinstance(tree.tree_structure([1]), tree.LeafSpec)
+    spec = tree.tree_structure({"a": [1, 2], "b": 3})
+    assert tree._broadcast_to_and_flatten({"a": 5, "b": 6}, spec) == [5, 5, 6]
+    assert tree._broadcast_to_and_flatten([1], spec) is None
+    assert tree.treespec_pprint(spec) == "{'a': [*, *], 'b': *}" and spec.num_nodes == 5
+    assert tree.treespec_dict(a=tree.treespec_tuple([tree.treespec_leaf()] * 2)).num_leaves == 2
+    assert tree.arg_tree_leaves([1], a=(2, 3)) == [1, 2, 3]
+    assert tree.tree_map(tree.map_only(int)(str), [1, 2.5]) == ["1", 2.5]
+    assert tree.tree_map_only(lambda v: v > 1, str, [1, 2]) == [1, "2"]
+    assert tree.is_namedtuple(Pair) and not tree.is_namedtuple_instance(Pair)
+    assert tree.is_structseq(lib.max(lib.ones(2, 2), 0)) and not tree.is_structseq(Pair(1, 2))
+    with pytest.warns(FutureWarning, match="Please use `torch.utils._pytree.register_pytree_node`"):
+        tree._register_pytree_node(type("Other", (), {}), lambda x: ([], None), lambda xs, _: 0)
+
+
+MISMATCHES: list[tuple[Any, Any]] = [
+    ([1, 2], (1, 2)), ([1, 2], [1]), ({"a": 1}, {"b": 1}), ([1], 1), ({"a": 1, "b": 2}, [1, 2]),
+    (Pair(1, 2), namedtuple("Other", "a b")(1, 2)), ({"a": 1}, OrderedDict(a=2)),
+    (deque([1], 2), deque([1], 3)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", range(len(MISMATCHES)))
+def test_structures_that_do_not_agree(case: int) -> None:
+    first, second = MISMATCHES[case]
+    said = []
+    for lib in LIBS:
+        try:
+            said.append(repr(lib.utils._pytree.tree_map(lambda a, b: (a, b), first, second)))
+        except ValueError as error:
+            said.append(str(error))
+    assert said[0] == said[1]
+
+
+def test_keys_must_be_told() -> None:
+    class Box:
+        pass
+
+    for lib in LIBS:
+        tree = lib.utils._pytree
+        tree.register_pytree_node(Box, lambda x: ([1], None), lambda xs, _: Box())
+        with pytest.raises(ValueError, match="Did not find a flatten_with_keys_fn for type"):
+            tree.tree_leaves_with_path(Box())

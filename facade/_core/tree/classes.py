@@ -7,8 +7,15 @@ import warnings
 from collections.abc import Iterable
 from typing import Any
 
+from .nodes import NODES, NodeDef
 from .paths import GetAttrKey
-from .trees import _NODES, _Node
+
+CONSTANT_NODES: set[type] = set()  # classes whose objects are part of a tree's structure
+
+
+def is_constant_class(cls: type) -> bool:
+    """Tell whether a class's objects are part of a tree's structure."""
+    return cls in CONSTANT_NODES
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -55,7 +62,12 @@ def register_dataclass(
         there, missing = context
         return cls(**dict(zip(there, values, strict=True)), **dict.fromkeys(missing))
 
-    _register(cls, _Node(flatten, unflatten, lambda context: [GetAttrKey(n) for n in context[0]]))
+    def with_keys(obj: Any) -> tuple[list[Any], Any]:
+        children, context = flatten(obj)
+        keys = [GetAttrKey(name) for name in context[0]]
+        return list(zip(keys, children, strict=True)), context
+
+    _register(NodeDef(cls, flatten, unflatten, with_keys))
 
 
 def _field_names(cls: Any, given: list[str] | None, dropped: list[str]) -> list[str]:
@@ -101,13 +113,19 @@ def register_constant(cls: Any) -> None:
         raise TypeError(message.format("__eq__"))
     if cls.__hash__ is None:
         raise TypeError(message.format("__hash__"))
-    _register(cls, _Node(lambda x: ([], ConstantNode(x)), lambda _, kept: kept.value, lambda _: []))
+
+    def flatten(x: Any) -> tuple[list[Any], Any]:
+        return [], ConstantNode(x)
+
+    _register(NodeDef(cls, flatten, lambda _, kept: kept.value, flatten))
+    CONSTANT_NODES.add(cls)
 
 
-def _register(cls: Any, node: _Node) -> None:
-    if cls in _NODES:
+def _register(node: NodeDef) -> None:
+    if node.type in NODES:
         warnings.warn(
-            f"{cls} is already registered as pytree node. Overwriting the previous registration.",
+            f"{node.type} is already registered as pytree node. Overwriting the previous "
+            "registration.",
             stacklevel=3,
         )
-    _NODES[cls] = node
+    NODES[node.type] = node

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict, defaultdict
+from collections import defaultdict, deque, namedtuple
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from ..dtypes import Size
+from .nodes import DICTS, NODES, ByJax, take_apart
 from .trees import (
-    _NODES,
     TreeSpec,
-    _fields,
-    _take_apart,
+    chooser,
     flatten_up_to,
     tree_flatten,
     tree_leaves,
@@ -65,6 +65,7 @@ class GetAttrKey:
 
 
 Path = tuple[Any, ...]
+_INDEXED = tuple, list, deque, Size, ByJax
 
 
 def tree_flatten_with_path(
@@ -80,21 +81,26 @@ def tree_leaves_with_path(tree: Any, is_leaf: IsLeaf = None) -> list[tuple[Path,
 
 
 def _walk(path: Path, x: Any, is_leaf: IsLeaf) -> Iterator[tuple[Path, Any]]:
-    node = None if is_leaf is not None and is_leaf(x) else _take_apart(x)
+    node = None if is_leaf is not None and is_leaf(x) else take_apart(x)
     if node is None:
         yield path, x
         return
     kind, children, context = node
     children = list(children)
     keys: list[Any]
-    if kind is _fields:
+    if kind is namedtuple:
         keys = [GetAttrKey(name) for name in x._fields]
-    elif (named := _NODES[kind].keys) is not None:
-        keys = named(context)
-    elif kind in (dict, OrderedDict, defaultdict):
+    elif (with_keys := NODES[kind].flatten_with_keys_fn) is not None:
+        keys = [key for key, _ in with_keys(x)[0]]
+    elif kind in DICTS:
         keys = [MappingKey(k) for k in (context[1] if kind is defaultdict else context)]
-    else:
+    elif kind in _INDEXED:
         keys = [SequenceKey(i) for i in range(len(children))]
+    else:
+        raise ValueError(
+            f"Did not find a flatten_with_keys_fn for type: {kind}. "
+            "Please pass a flatten_with_keys_fn argument to register_pytree_node."
+        )
     for key, child in zip(keys, children, strict=True):
         yield from _walk((*path, key), child, is_leaf)
 
@@ -126,7 +132,7 @@ def key_get(obj: Any, kp: Path) -> Any:
 
 def tree_is_leaf(tree: Any, is_leaf: IsLeaf = None) -> bool:
     """Return whether a tree is a single leaf."""
-    return is_leaf is not None and is_leaf(tree) or _take_apart(tree) is None
+    return is_leaf is not None and is_leaf(tree) or take_apart(tree) is None
 
 
 def tree_iter(tree: Any, is_leaf: IsLeaf = None) -> Iterator[Any]:
@@ -147,11 +153,11 @@ def tree_all_only(
     kinds: Any, pred: Callable[[Any], bool], tree: Any, is_leaf: IsLeaf = None
 ) -> bool:
     """Return whether `pred` holds for all leaves of the types `kinds`."""
-    return all(pred(x) for x in tree_leaves(tree, is_leaf) if isinstance(x, kinds))
+    return all(pred(x) for x in filter(chooser(kinds), tree_leaves(tree, is_leaf)))
 
 
 def tree_any_only(
     kinds: Any, pred: Callable[[Any], bool], tree: Any, is_leaf: IsLeaf = None
 ) -> bool:
     """Return whether `pred` holds for any leaf of the types `kinds`."""
-    return any(pred(x) for x in tree_leaves(tree, is_leaf) if isinstance(x, kinds))
+    return any(pred(x) for x in filter(chooser(kinds), tree_leaves(tree, is_leaf)))

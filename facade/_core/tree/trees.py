@@ -6,13 +6,12 @@ been told of (`jax.tree_util.register_pytree_node`, dataclasses of Flax) is a no
 
 from __future__ import annotations
 
-from collections import OrderedDict, defaultdict, deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple, cast
+from types import UnionType
+from typing import Any, cast
 
-import jax
-
-from ..dtypes import Size
+from .nodes import BUILTIN_TYPES, DICTS, NODES, take_apart
 
 
 class TreeSpec:
@@ -39,6 +38,14 @@ class TreeSpec:
     @property
     def num_children(self) -> int:
         return len(self._children)
+
+    @property
+    def num_nodes(self) -> int:
+        return 1 + sum(c.num_nodes for c in self._children)
+
+    def flatten_up_to(self, tree: Any) -> list[Any]:
+        """Return the subtrees of a tree at the places of this structure's leaves."""
+        return flatten_up_to(self, tree)
 
     def children(self) -> list[TreeSpec]:
         return list(self._children)
@@ -76,84 +83,6 @@ class TreeSpec:
 _LEAF = TreeSpec(None, None, ())
 
 
-class _Node(NamedTuple):
-    """The functions that take nodes of one type apart and put them together."""
-
-    flatten: Callable[[Any], tuple[Iterable[Any], Any]]
-    unflatten: Callable[[Iterable[Any], Any], Any]
-    keys: Callable[[Any], list[Any]] | None = None  # of the children, by the context
-
-
-def _fields() -> None:
-    """Stand for all named tuples, whose own type is their context."""
-
-
-_fields.__name__ = "namedtuple"
-_NODES: dict[Any, _Node] = {
-    tuple: _Node(lambda x: (x, None), lambda xs, _: tuple(xs)),
-    list: _Node(lambda x: (x, None), lambda xs, _: list(xs)),
-    dict: _Node(lambda x: (x.values(), list(x)), lambda xs, keys: dict(zip(keys, xs, strict=True))),
-    OrderedDict: _Node(
-        lambda x: (x.values(), list(x)), lambda xs, keys: OrderedDict(zip(keys, xs, strict=True))
-    ),
-    defaultdict: _Node(
-        lambda x: (x.values(), [x.default_factory, list(x)]),
-        lambda xs, context: defaultdict(context[0], zip(context[1], xs, strict=True)),
-    ),
-    deque: _Node(lambda x: (x, x.maxlen), lambda xs, most: deque(xs, most)),
-    Size: _Node(lambda x: (x, None), lambda xs, _: tuple(xs)),
-    _fields: _Node(lambda x: (x, type(x)), lambda xs, made: made(*xs)),
-}
-
-
-def register_pytree_node(
-    cls: type, flatten_fn: Callable[[Any], tuple[list[Any], Any]],
-    unflatten_fn: Callable[[Iterable[Any], Any], Any], **_: Any,
-) -> None:  # fmt: skip
-    """Make a class a kind of node.
-
-    Args:
-      cls: the class; its subclasses are not.
-      flatten_fn: returns an object's children and its context.
-      unflatten_fn: makes an object of children and context.
-    """
-    if cls in _NODES:
-        raise ValueError(f"{cls} is already registered as pytree node.")
-    _NODES[cls] = _Node(flatten_fn, unflatten_fn)
-
-
-def _is_named(x: Any) -> bool:
-    return isinstance(x, tuple) and hasattr(x, "_fields")
-
-
-def _take_apart(x: Any) -> tuple[Any, Iterable[Any], Any] | None:
-    """Return type, children and context of a node; None for a leaf."""
-    kind: Any = type(x)
-    if kind not in _NODES:
-        if not _is_named(x):
-            return _by_jax(x)
-        kind = _fields
-    return (kind, *_NODES[kind].flatten(x))
-
-
-class _ByJax:
-    """Stands for the types that only JAX knows; the context is JAX's structure of one level."""
-
-
-_NODES[_ByJax] = _Node(
-    lambda x: ((), None), lambda xs, treedef: jax.tree.unflatten(treedef, list(xs))
-)
-
-
-def _by_jax(x: Any) -> tuple[Any, Iterable[Any], Any] | None:
-    if x is None or isinstance(x, tuple):
-        return None
-    children, treedef = jax.tree.flatten(x, is_leaf=lambda y: y is not x)
-    if len(children) == 1 and children[0] is x:
-        return None
-    return _ByJax, children, treedef
-
-
 def tree_flatten(
     tree: Any, is_leaf: Callable[[Any], bool] | None = None
 ) -> tuple[list[Any], TreeSpec]:
@@ -163,7 +92,7 @@ def tree_flatten(
 
 
 def _walk(x: Any, leaves: list[Any], is_leaf: Callable[[Any], bool] | None) -> TreeSpec:
-    node = None if is_leaf is not None and is_leaf(x) else _take_apart(x)
+    node = None if is_leaf is not None and is_leaf(x) else take_apart(x)
     if node is None:
         leaves.append(x)
         return _LEAF
@@ -190,7 +119,7 @@ def tree_unflatten(leaves: Iterable[Any], treespec: TreeSpec) -> Any:
 def _build(leaves: Iterator[Any], spec: TreeSpec) -> Any:
     if spec.type is None:
         return next(leaves)
-    return _NODES[spec.type].unflatten([_build(leaves, c) for c in spec._children], spec.context)
+    return NODES[spec.type].unflatten_fn([_build(leaves, c) for c in spec._children], spec.context)
 
 
 def tree_leaves(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> list[Any]:
@@ -224,8 +153,22 @@ def tree_map_only(
     kinds: Any, func: Callable[[Any], Any], tree: Any,
     is_leaf: Callable[[Any], bool] | None = None,
 ) -> Any:  # fmt: skip
-    """Map a function over the leaves of these types; the others stay."""
-    return tree_map(lambda x: func(x) if isinstance(x, kinds) else x, tree, is_leaf=is_leaf)
+    """Map a function over the leaves of these types, or that a function chooses; others stay."""
+    chosen = chooser(kinds)
+    return tree_map(lambda x: func(x) if chosen(x) else x, tree, is_leaf=is_leaf)
+
+
+def chooser(kinds: Any) -> Callable[[Any], bool]:
+    """Return the function that tells which leaves are meant.
+
+    Args:
+      kinds: a type, a union or tuple of types, or the function itself.
+    """
+    if isinstance(kinds, (type, tuple, UnionType)):
+        return lambda x: isinstance(x, kinds)
+    if callable(kinds):
+        return kinds  # type: ignore[no-any-return]
+    raise TypeError("Argument must be a type, a tuple of types, or a callable.")
 
 
 def tree_all(
@@ -252,21 +195,32 @@ def flatten_up_to(spec: TreeSpec, tree: Any) -> list[Any]:
     """
     if spec.type is None:
         return [tree]
-    node = _take_apart(tree)
-    if node is None or node[0] is not spec.type:
-        kind = type(tree) if node is None else node[0]
-        raise ValueError(f"Type mismatch; expected {spec.type!r}, but got {kind!r}.")
+    node = take_apart(tree)
+    kind = type(tree) if node is None else node[0]
+    custom = spec.type not in BUILTIN_TYPES
+    dicts = spec.type in DICTS and kind in DICTS
+    if node is None or kind is not spec.type and not dicts:
+        what = "Type" if custom else "Node type"
+        raise ValueError(f"{what} mismatch; expected {spec.type!r}, but got {kind!r}.")
     _, children, context = node
     below = list(children)
     if len(below) != spec.num_children:
         raise ValueError(
             f"Node arity mismatch; expected {spec.num_children}, but got {len(below)}."
         )
-    if spec.type in (dict, OrderedDict, defaultdict):
+    if dicts:  # whatever their order and kind
         mine = cast(Any, spec.context[1] if spec.type is defaultdict else spec.context)
         if set(mine) != set(tree):
-            raise ValueError(f"Node keys mismatch; expected {mine!r}, but got {list(tree)!r}.")
+            missing, extra = set(mine) - set(tree), set(tree) - set(mine)
+            message = f"; missing key(s): {missing}" if missing else ""
+            message += f"; extra key(s): {extra}" if extra else ""
+            raise ValueError(f"Node keys mismatch{message}.")
         below = [tree[key] for key in mine]
-    elif spec.context != context:
-        raise ValueError(f"Node context mismatch; expected {spec.context!r}, but got {context!r}.")
+    elif spec.context != context and spec.type is not deque:
+        if custom:
+            raise ValueError(f"Node context mismatch for custom node type {spec.type!r}.")
+        raise ValueError(
+            f"Node context mismatch for node type {spec.type!r}; expected {spec.context!r}, but "
+            f"got {context!r}."
+        )
     return [x for c, s in zip(below, spec._children, strict=True) for x in flatten_up_to(s, c)]
