@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from ._base import checks
 from ._base.counted import Counted
 from ._base.groups import ParamGroup
+from ._base.update import filled
 
 
 class Adafactor(Counted):
@@ -108,8 +109,8 @@ class Adafactor(Counted):
             raise RuntimeError("Adafactor does not support complex parameters")
         state, shape = super().init_state(p, group), tuple(p.shape)
         if group["factored"]:
-            state["row_var"] = jnp.zeros((*shape[:-1], 1), p._v.dtype)
-            state["col_var"] = jnp.zeros((*shape[:-2], 1, shape[-1]), p._v.dtype)
+            state["row_var"] = filled((*shape[:-1], 1), p._v.dtype)
+            state["col_var"] = filled((*shape[:-2], 1, shape[-1]), p._v.dtype)
         return state
 
     @classmethod

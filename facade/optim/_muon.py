@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from ._base import checks
 from ._base.groups import ParamGroup
 from ._base.optimizer import Optimizer
+from ._base.update import filled
 
 
 class Muon(Optimizer):
@@ -77,7 +78,7 @@ class Muon(Optimizer):
     def init_state(self, p: Any, group: ParamGroup) -> dict[str, Any]:
         if p.is_complex():
             raise RuntimeError("Muon does not support complex parameters")
-        return {"momentum_buffer": jnp.zeros(tuple(p.shape), p._v.dtype)}
+        return {"momentum_buffer": filled(tuple(p.shape), p._v.dtype)}
 
     def choice_values(self, group: ParamGroup) -> dict[str, Any]:
         if group["ns_steps"] >= 100:

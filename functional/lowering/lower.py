@@ -17,9 +17,9 @@ from jax.interpreters.partial_eval import dce_jaxpr
 from ..program.program import Aval, Input, Node, Program
 from ..program.slices import PlacedEntry, needed_entries, renumber
 from ..program.symbolic_lengths import general
-from .differentiate import differentiate
 from .guards import evaluate_guarded, unwritten
 from .residuals import Leaves, Residual
+from .shared_traces import SharedTraces
 from .vjp import VjpCall
 
 
@@ -120,6 +120,7 @@ def lower(
         residuals: list[Residual] = []
         sites: list[FaultSite] = []
         faults: list[Any] = []
+        traces = SharedTraces()
         for e, entry in enumerate(program.entries):
             if isinstance(entry, Input):
                 env.append(next(supply))
@@ -128,7 +129,7 @@ def lower(
             call = entry.call
             try:
                 if e in pulls:
-                    outs, closures[e] = differentiate(call.evaluate, args, pulls[e])
+                    outs, closures[e] = traces.differentiate(call, args, pulls[e])
                     if e in kept:
                         residuals.append(leaves.add(closures[e]))
                 elif _shares(program, e, entry, differentiated):
@@ -138,7 +139,7 @@ def lower(
                     bad = jnp.stack(faults, 1)[0].any()
                     outs = evaluate_guarded(call.evaluate, args, olds, bad)
                 else:
-                    outs = call.evaluate(*args)
+                    outs = tuple(traces.call(call, call.evaluate, args))
             except Exception as error:
                 note_line(error, entry.where)
                 raise

@@ -15,6 +15,7 @@ from ..._ops.creation.from_data import tensor
 from .checks import one_by_one
 from .groups import ParamGroup
 from .optimizer import Optimizer
+from .update import filled
 
 #: Numbers that are given as one of a pair: the pair, and which of it.
 _OF_PAIRS = {
@@ -68,8 +69,8 @@ class Counted(Optimizer):
         wide = "float64" if _count_dtype(group) is float64 else "float32"
         shape, dtype = tuple(p.shape), p._v.dtype
         return {
-            name: jnp.full((), self.starts[name], wide) if name in self.starts
-            else jnp.zeros(shape, dtype)
+            name: filled((), wide, self.starts[name]) if name in self.starts
+            else filled(shape, dtype)
             for name in self.held_names(group)
         }  # fmt: skip
 

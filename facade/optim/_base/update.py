@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left
 from typing import Any
 from weakref import ref
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
+from leafax.functional.lowering.shared_traces import SharedTraces
 from leafax.functional.program.op import Op
 
 from ..._core.trie import Trace, Value
@@ -19,6 +22,7 @@ from ..._storage.strides import layout
 from ..._tracing.undo import Update
 
 _UPDATE_OPS: dict[Any, Op] = {}
+_LITTLE = 1 << 18  # elements that are sooner moved to a device than a program is compiled
 
 
 def update_op(cls: Any, choices: Any, names: Any, fixed: Any) -> Op:
@@ -37,16 +41,20 @@ def update_op(cls: Any, choices: Any, names: Any, fixed: Any) -> Op:
     update = cls.update
 
     def body(params: Any, grads: Any, states: Any, numbers: Any) -> Any:
-        entered = iter(numbers)
-        named = {
-            n: next(entered) if f is None else f for n, f in zip(cls.numbers, fixed, strict=True)
-        }
+        def one(p: Any, g: Any, *others: Any) -> list[Any]:
+            state, entered = dict(zip(keys, others, strict=False)), iter(others[len(keys) :])
+            entering = zip(cls.numbers, fixed, strict=True)
+            named = {n: next(entered) if f is None else f for n, f in entering}
+            new, after = update(p, g, state, named, choices)
+            made = [jnp.asarray(after[k]).astype(state[k].dtype) for k in keys]
+            return [new.astype(p.dtype), *made]
+
+        traces = SharedTraces()
         new_params, new_states = [], []
         for p, g, held, keys in zip(params, grads, states, names, strict=True):
-            state = dict(zip(keys, held, strict=True))
-            new, after = update(p, g, state, named, choices)
-            new_params.append(new.astype(p.dtype))
-            new_states += [jnp.asarray(after[k]).astype(state[k].dtype) for k in keys]
+            new, *after = traces.call(keys, one, [p, g, *held, *numbers])
+            new_params.append(new)
+            new_states += after
         return (*new_params, *new_states)
 
     reuses = reused(len(names), sum(map(len, names)))
@@ -169,6 +177,12 @@ def split_overlapping(params: list[Any]) -> list[list[Any]]:
             spans.insert(at, here)
         parts[-1].append(p)
     return parts
+
+
+def filled(shape: tuple[int, ...], dtype: Any, number: complex = 0.0) -> Any:
+    """Make an array of one number; a small one on the host, where no program is compiled for it."""
+    little = math.prod(shape) <= _LITTLE
+    return jnp.array(np.full(shape, number, dtype)) if little else jnp.full(shape, number, dtype)
 
 
 def laid_beside(p: Any, made: Any) -> Any:

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from .._base import checks
 from .._base.counted import Counted, counted, rate
 from .._base.groups import ParamGroup
+from .._base.update import filled
 
 
 class Adagrad(Counted):
@@ -83,7 +84,7 @@ class Adagrad(Counted):
         state, first = super().init_state(p, group), self.defaults["initial_accumulator_value"]
         if p.is_complex():
             first = complex(first, first)
-        state["sum"] = jnp.full_like(state["sum"], first)
+        state["sum"] = filled(state["sum"].shape, state["sum"].dtype, first)
         return state
 
     @staticmethod

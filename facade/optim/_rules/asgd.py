@@ -12,6 +12,7 @@ from ..._ops.creation.from_data import as_tensor
 from .._base import checks
 from .._base.counted import Counted, counted, rate
 from .._base.groups import ParamGroup
+from .._base.update import filled
 
 
 class ASGD(Counted):
@@ -76,7 +77,7 @@ class ASGD(Counted):
 
     def init_state(self, p: Any, group: ParamGroup) -> dict[str, Any]:
         state = super().init_state(p, group)
-        state["eta"] = jnp.full_like(state["eta"], float(group["lr"]))
+        state["eta"] = filled((), state["eta"].dtype, float(group["lr"]))
         return state
 
     def choice_values(self, group: ParamGroup) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from .._base import checks
 from .._base.counted import Counted
 from .._base.groups import ParamGroup
+from .._base.update import filled
 
 
 class Rprop(Counted):
@@ -66,7 +67,7 @@ class Rprop(Counted):
     def init_state(self, p: Any, group: ParamGroup) -> dict[str, Any]:
         state, lr = super().init_state(p, group), float(group["lr"])
         first = complex(lr, lr) if p.is_complex() else lr
-        state["step_size"] = jnp.full_like(state["step_size"], first)
+        state["step_size"] = filled(state["step_size"].shape, state["step_size"].dtype, first)
         return state
 
     @staticmethod

@@ -14,6 +14,7 @@ from .._base.checks import not_negative, one_element, which_kernel
 from .._base.counted import add_decay, has_gradient
 from .._base.groups import ParamGroup
 from .._base.optimizer import Optimizer
+from .._base.update import filled
 
 
 class SGD(Optimizer):
@@ -95,7 +96,7 @@ class SGD(Optimizer):
             fresh = buffer is None
             if fresh:
                 with jax.enable_x64(True):
-                    buffer = lay_out_as(p, from_array(jnp.zeros(tuple(p.shape), p._v.dtype)))
+                    buffer = lay_out_as(p, from_array(filled(tuple(p.shape), p._v.dtype)))
                 known[p]["momentum_buffer"] = buffer
             if dampened and (fresh or p not in self._started):
                 self._started[p] = tensor(not fresh)
