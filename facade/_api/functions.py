@@ -12,6 +12,7 @@ from .._dispatch.conj_neg_bits import is_neg as is_neg
 from .._dispatch.conj_neg_bits import resolve_conj as resolve_conj
 from .._dispatch.conj_neg_bits import resolve_neg as resolve_neg
 from .._dispatch.conj_neg_bits import view_as_real as view_as_real
+from .._dispatch.known_calls import in_one_step as _in_one_step
 from .._ops.calls import functions as _functions
 from .._ops.calls import methods as _methods
 from .._ops.calls.promotion import can_cast as can_cast
@@ -146,12 +147,18 @@ globals().update(_UNSAFE)
 _COMPOSED = _COMPOSED | _BUFFERS | _DENSE | _REMOVED
 globals().update(_COMPOSED)
 
+# Functions and methods that are more than an op of the table, and yet record by their arguments.
+_STEPS = frozenset({
+    "contiguous", "expand_as", "split", "view", "view_as",
+})  # fmt: skip
 
 _Tensor.nonzero = nonzero  # type: ignore[attr-defined]
 _Tensor.equal = equal  # type: ignore[attr-defined]
 _Tensor.allclose = allclose  # type: ignore[attr-defined]
 
 _wrap_methods(_Tensor)
+for _name in _STEPS:
+    setattr(_Tensor, _name, _in_one_step(getattr(_Tensor, _name)))
 
 # What PyTorch has as functions that write in place, most of them as methods too.
 _INPLACE = {
@@ -188,3 +195,5 @@ __all__ = [  # noqa: PLE0604
 ]  # fmt: skip
 
 _wrap_functions(globals(), __all__)
+for _name in _STEPS.intersection(__all__):
+    globals()[_name] = _in_one_step(globals()[_name])

@@ -22,6 +22,7 @@ from .._core.grad_modes import within
 from .._core.handle import Handle
 from .._core.locks import sharing
 from .._core.trie import Mode, State, Trace, local
+from .._host.compute import computed
 from .._storage.enter import enter, values_of
 from .._storage.pending_views import view
 from .._tracing.inputs import make
@@ -32,6 +33,7 @@ from .._tracing.miss import key_part as key_part_by
 from .._tracing.no_grad_views import AmbiguousView
 from .._tracing.preparations import REASON, prepared_anew
 from .._tracing.tracer_checks import refuse_arrays
+from . import known_calls
 from .check_call import look_first
 
 # Named arguments of these types are the same in a key as the caller wrote them.
@@ -55,12 +57,14 @@ def register(cls: type, share_views: Callable[..., None]) -> None:
     global _tensor_class, _share_views
     _tensor_class, _share_views = cls, share_views
     _register(cls)
+    known_calls.register(tensor=cls)
 
 
 def register_parameters(cls: type) -> None:
     """Tell the recorder which class modules' parameters are."""
     global _parameter_class
     _parameter_class = cls
+    known_calls.register(parameter=cls)
 
 
 def apply(op: Op, *args: Any, **kwargs: Any) -> Any:
@@ -158,7 +162,12 @@ def known(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None) -
             v = a._v
             if v.index >= 0 and a._trace is trace:
                 parts.append(v)
-            elif a._stale is None or op.differentiable:
+                continue
+            if v.index < 0 and not v.requires_grad and len(parts) == 1:
+                out = computed(op, args, kwargs)
+                if out is not None:
+                    return out
+            if a._stale is None or op.differentiable:
                 parts.append(enter(a, trace))
             else:
                 return None

@@ -16,7 +16,7 @@ from leafax.functional.program.op import Op
 
 from .._core.locks import sharing
 from .._core.trie import State, Trace, Value, local, resting
-from .._core.view_ops import PICKED
+from .._core.view_ops import PICKED, Pieces
 from .._tracing import inputs
 
 # Whether these can view a view (or must copy, or raise) depends on its strides.
@@ -43,7 +43,7 @@ def view(op: Op, args: Any, kwargs: Any, state: State, trace: Trace) -> Any:
         if viewers is None:
             if source._viewed is not None:
                 root, above = source._viewed
-                if op.name in _BY_STRIDES or above is None:
+                if op.name in _BY_STRIDES or above is None or type(above) is Pieces:
                     return None
                 lens = above + lens
                 viewers = root._viewers

@@ -8,6 +8,7 @@ from weakref import ref
 from .._core.handle import Shared
 from .._core.locks import sharing
 from .._core.trie import Trace
+from .._core.view_ops import read_of
 from .pending_views import is_unsettled
 from .shared_storage import share
 
@@ -36,7 +37,7 @@ def _settle(t: Any) -> None:
         if lens is None:
             share(root, out, (), view=False)
             continue
-        share(root, out, lens, view=True)
+        share(root, out, lens, view=True, read=read_of(lens))
         out._blens = tuple(out._blens)  # whatever is asked of views that are made now
 
 

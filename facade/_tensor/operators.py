@@ -10,12 +10,12 @@ from leafax.functional.program.op import TABLE
 
 from .._core import dtypes
 from .._core.warn_once import drops_imaginary
+from .._dispatch.known_calls import in_one_step
 from .._dispatch.record import apply
 from .._ops.calls import methods, operators_fast
 from .._ops.calls.functions import by_name
 from .._ops.creation.to import copied_as
 from .._ops.writes.apply_inplace import apply_inplace, check_inplace, frozen
-from .._runtime.host.host_integers import cast as cast_at_rest
 
 _CASTS = {
     "float": "float32", "double": "float64", "half": "float16", "bfloat16": "bfloat16",
@@ -95,9 +95,6 @@ def _cast(name: str, dtype_name: str) -> Callable[..., Any]:
             return self.to(dtype, memory_format=memory_format)
         if self._v.dtype == dtype.np:
             return self
-        out = cast_at_rest(self, dtype.np)
-        if out is not None:
-            return out
         out = copied_as(self, dtype.np)
         drops_imaginary(self._v.dtype, dtype.np, self._v.numel)
         return out
@@ -138,6 +135,7 @@ def _refused(x: Any) -> Exception | None:
 
 
 def _inplace(op: Any, cls: type) -> Callable[..., Any]:
+    @in_one_step
     def method(self: Any, other: Any) -> Any:
         other = operators_fast.operand(other, cls)
         if other is NotImplemented:

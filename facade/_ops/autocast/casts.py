@@ -18,6 +18,7 @@ import jax
 
 from leafax.functional.program.op import Op
 
+from ..._core.cast_tensors import casts
 from ..._core.dtypes import bfloat16, device, dtype, float16
 from ..._core.dtypes import float32 as _float32
 from ..._core.grad_modes import within
@@ -38,17 +39,13 @@ class _State(threading.local):
 
     Attributes:
       enabled: device types.
-      nesting: how many contexts are open; the cache is dropped when the last one closes.
-      cache: leaves that were cast, by id, dtype and grad mode: a reference to the leaf, and the
-        cast tensor.
+      nesting: how many contexts are open; what was cast is forgotten when the last one closes.
     """
 
     def __init__(self) -> None:
         self.enabled: set[str] = set()
         self.dtypes = dict(DTYPES)
-        self.cache_enabled = True
         self.nesting = 0
-        self.cache: dict[Any, Any] = {}
 
 
 state = _State()
@@ -121,12 +118,12 @@ def _cast(value: Any, to: dtype, lower: bool) -> Any:
         return {k: _cast(v, to, lower) for k, v in value.items()}
     if not _eligible(value) or value._v.aval.dtype == to.np:
         return value
-    if not (lower and state.cache_enabled and _is_weight(value)):
+    if not (lower and casts.enabled and _is_weight(value)):
         return value.to(to)
     key = id(value), to, local.mode.grad
-    known = state.cache.get(key)
+    known = casts.kept.get(key)
     if known is None or known[0]() is not value:
-        known = state.cache[key] = ref(value), value.to(to)
+        known = casts.kept[key] = ref(value), value.to(to)
     return known[1]
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import jax
 
+from ..._core.cast_tensors import casts
 from ..._core.dtypes import bfloat16, dtype, float16
 from ..._core.trie import local
 from .casts import DTYPES, checked, settle, state
@@ -50,17 +51,17 @@ def set_autocast_dtype(device_type: str, dtype_: dtype) -> None:
 
 def is_autocast_cache_enabled() -> bool:
     """Tell whether a weight is cast once for all its uses inside of autocast."""
-    return state.cache_enabled
+    return casts.enabled
 
 
 def set_autocast_cache_enabled(enabled: bool) -> None:
     """Set whether weights are cast once for all their uses, or each time."""
-    state.cache_enabled = bool(enabled)
+    casts.enabled = bool(enabled)
 
 
 def clear_autocast_cache() -> None:
     """Forget the weights that were cast."""
-    state.cache.clear()
+    casts.kept.clear()
 
 
 def autocast_increment_nesting() -> int:
@@ -111,7 +112,7 @@ class autocast:
             raise RuntimeError(
                 f"User specified an unsupported autocast device_type '{device_type}'"
             )
-        self._cache_enabled = state.cache_enabled if cache_enabled is None else cache_enabled
+        self._cache_enabled = casts.enabled if cache_enabled is None else cache_enabled
         if enabled and device_type == "cuda" and jax.default_backend() != "gpu":
             warnings.warn(
                 "CUDA is not available or torch_xla is imported. Disabling autocast.", stacklevel=2
@@ -130,15 +131,15 @@ class autocast:
 
     def __enter__(self) -> Any:
         device = self.device
-        before = (is_autocast_enabled(device), state.dtypes[device], state.cache_enabled)
+        before = (is_autocast_enabled(device), state.dtypes[device], casts.enabled)
         self.__dict__.setdefault("_before", []).append(before)
         autocast_increment_nesting()
-        state.cache_enabled = self._cache_enabled
+        casts.enabled = self._cache_enabled
         self._set(self._enabled, self.fast_dtype)
         return self
 
     def __exit__(self, *exc: Any) -> None:
-        enabled, dtype_, state.cache_enabled = self._before.pop()
+        enabled, dtype_, casts.enabled = self._before.pop()
         if autocast_decrement_nesting() == 0:
             clear_autocast_cache()
         self._set(enabled, dtype_)

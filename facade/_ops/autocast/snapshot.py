@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..._core.cast_tensors import casts
 from .casts import settle, state
 
 
@@ -26,15 +27,15 @@ class Autocast:
     def __exit__(self, *exc: Any) -> None:
         state.nesting -= 1
         if state.nesting == 0:
-            state.cache.clear()
+            casts.kept.clear()
         _ask(*self._before.pop())
 
 
 def _asked() -> Any:
-    return frozenset(state.enabled), dict(state.dtypes), state.cache_enabled
+    return frozenset(state.enabled), dict(state.dtypes), casts.enabled
 
 
 def _ask(enabled: Any, dtypes: Any, cache_enabled: bool) -> None:
     state.enabled, state.dtypes = set(enabled), dict(dtypes)
-    state.cache_enabled = cache_enabled
+    casts.enabled = cache_enabled
     settle()

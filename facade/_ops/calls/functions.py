@@ -18,17 +18,16 @@ from leafax.functional.program.op import TABLE, Op
 from ..._core.dtypes import dtype as dtype_class
 from ..._core.dtypes import python_number
 from ..._core.handle import Handle
-from ..._core.overrides.state import meets_first_override
 from ..._core.trie import local
-from ..._dispatch.record import apply, known
+from ..._dispatch.known_calls import in_one_step
+from ..._dispatch.record import apply
 from ..._rules.strides.layouts import elementwise
+from ..._host.joins import joined
 from ..._runtime.host.duplicate_inputs import apart
-from ..._runtime.host.host_gather import joined
 from ..._signatures.check_arguments import find_op_error, precheck, with_numbers
 from ..._signatures.deprecated_forms import OLDER, translate_older_form
 from ..._signatures.wrap_composites import parsed
 from ..._storage.overlap import JOINS, by_kernel, check_overlap
-from ..._tracing.no_grad_views import AmbiguousView
 from ..autocast.casts import off
 from ..creation import factories
 from ..creation.generator import key
@@ -127,8 +126,6 @@ def find_meant_call(
     Raises:
       TypeError: if PyTorch's parser would not have let the call in.
     """
-    if meets_first_override((*args, *kwargs.values())):
-        return args if written is None else written, kwargs
     older = (
         translate_older_form(op.name, args, kwargs, method)
         if isinstance(error, TypeError)
@@ -153,16 +150,9 @@ def function(op: Op, name: str = "") -> Callable[..., Any]:
         return flattening(op)
     packed = _PACKED.get(op.name) if not op.namespace else None
     always = op.name in _ALWAYS_PACKED
-    plain, asked = not op.random, name or op.qualified
+    asked = name or op.qualified
 
     def fn(*args: Any, out: Any = None, **kwargs: Any) -> Any:
-        if plain and out is None:
-            try:
-                result = known(op, args, kwargs)
-            except AmbiguousView:  # it matters to differentiable ops alone
-                result = None
-            if result is not None:
-                return result
         if packed is not None and (
             always or len(args) > packed and isinstance(args[packed], Handle)
         ):
@@ -198,7 +188,8 @@ def function(op: Op, name: str = "") -> Callable[..., Any]:
             raise
         return write_out(op, result, out, operands)
 
-    return named(_gathering(fn, op.name) if op.name in JOINS else fn, op, op.name)
+    made: Any = fn if op.random else in_one_step(fn, op)
+    return named(_gathering(made, op.name) if op.name in JOINS else made, op, op.name)
 
 
 def _gathering(fn: Callable[..., Any], name: str) -> Callable[..., Any]:

@@ -10,15 +10,12 @@ import numpy as np
 from leafax.functional.program.op import Op
 
 from ..._core.handle import Handle
-from ..._core.trie import local
-from ..._dispatch.record import known
+from ..._dispatch.known_calls import in_one_step
 from ..._rules.inplace_activation_slopes import SLOPED, sloped
 from ..._signatures.check_arguments import precheck
 from ..._signatures.numeric_warnings import ANSWERS, answers
 from ..._signatures.table import known_signatures
-from ..._storage.pending_views import view
-from ..._tracing.no_grad_views import AmbiguousView
-from ..writes.apply_inplace import apply_inplace, check_inplace, frozen, known_write
+from ..writes.apply_inplace import apply_inplace, check_inplace, frozen
 from .functions import call, find_meant_call, flattening, named, uniform
 
 # Ops whose sizes or dims may come as separate arguments: x.view(2, 3).
@@ -28,14 +25,13 @@ VARIADIC = {
 }  # fmt: skip
 # Their dims may too, if there are more than one.
 _SEVERAL = {"squeeze", "count_nonzero"}
-_INTS = frozenset({int})
 
 
 def method(op: Op) -> Callable[..., Any]:
     """Return the Tensor method of an op."""
     if op.name == "flatten":
         return flattening(op, method=True)
-    variadic, several, plain = op.name in VARIADIC, op.name in _SEVERAL, not op.random
+    variadic, several = op.name in VARIADIC, op.name in _SEVERAL
 
     def fn(self: Any, *args: Any, **kwargs: Any) -> Any:
         given = args
@@ -44,13 +40,6 @@ def method(op: Op) -> Callable[..., Any]:
                 args = (args,)
             if variadic:
                 args = _one_size(op, args, kwargs)
-            if plain:
-                try:
-                    out = known(op, (self, *args), kwargs)
-                except AmbiguousView:
-                    out = None
-                if out is not None:
-                    return out
             precheck(op.qualified, (self, *given), kwargs, op.name, True)
             return call(op, (self, *args), kwargs)
         except Exception as error:
@@ -60,7 +49,7 @@ def method(op: Op) -> Callable[..., Any]:
                 raise
             return fn(*meant[0], **meant[1])
 
-    return named(_viewing(op, fn) if op.view else fn, op, op.name)
+    return named(fn if op.random else in_one_step(fn, op), op, op.name)
 
 
 def _one_size(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
@@ -80,32 +69,6 @@ def _one(size: Any) -> int:
     return int(size)
 
 
-def _viewing(op: Op, method: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the method of a view op; its steps are known by what the caller wrote, too.
-
-    That saves spelling the arguments out, which takes longer than all the rest.
-    """
-
-    def fn(self: Any, *args: Any, **kwargs: Any) -> Any:
-        trace = local.trace
-        before = trace.state
-        if kwargs or self._trace is not trace or args and not _INTS.issuperset(map(type, args)):
-            return method(self, *args, **kwargs)
-        key = (op, self._v, args)
-        state = before.next.get(key)
-        if state is not None:
-            out = view(op, (self,), kwargs, state, trace)
-            if out is not None:
-                trace.state = state
-                return out
-        out = method(self, *args)
-        if trace.state.parent is before and trace.state.lens:
-            before.next[key] = trace.state
-        return out
-
-    return fn
-
-
 def inplace_method(op: Op) -> Callable[..., Any]:
     """Return the in-place method of an op, `name_`."""
     logical = op.name.startswith("logical_")
@@ -113,8 +76,6 @@ def inplace_method(op: Op) -> Callable[..., Any]:
     name = op.name + "_"
 
     def fn(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if quick and not kwargs and known_write(op, self, args):
-            return self
         given = args, kwargs
         try:
             if not (logical or frozen(self)):  # PyTorch lets leaves be written to by these
@@ -132,7 +93,8 @@ def inplace_method(op: Op) -> Callable[..., Any]:
                 raise
             return fn(*meant[0], **meant[1])
 
-    return named(_answering(fn) if op.name in ANSWERS else fn, op, name)
+    made: Any = in_one_step(fn) if quick else fn
+    return named(_answering(made) if op.name in ANSWERS else made, op, name)
 
 
 def _answering(method: Callable[..., Any]) -> Callable[..., Any]:

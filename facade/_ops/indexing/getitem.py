@@ -16,11 +16,14 @@ from ..._core.handle import Handle
 from ..._core.locks import sharing
 from ..._core.mask_ops import at, marks
 from ..._core.python_data import name_of_type
-from ..._core.trie import local
+from ..._core.trie import NOWHERE, local
 from ..._core.warn_once import drops_imaginary
+from ..._dispatch.known_calls import in_one_step
 from ..._dispatch.record import apply
-from ..._runtime.host.host_integers import INTEGER
-from ..._runtime.host.host_views import view_at_rest
+from ..._host.compute import INTEGER
+from ..._host.constants import is_pending_constant, put_constant_at_rest
+from ..._host.views import element_at_rest, view_at_rest
+from ..._host.writes import put_at_once
 from ..._storage.host_arrays import read_like
 from ..._storage.overlap import check_overlap
 from ..creation.factories import zeros
@@ -45,18 +48,41 @@ _FILL = Op(
 )  # fmt: skip
 
 
+_INTS = frozenset({int})
 _SIMPLE = frozenset({int, slice})  # what an index may hold that means what it says
+_STATIC = _SIMPLE | {type(None), type(...)}  # no data are looked at for these
 
 
 def get(self: Any, index: Any) -> Any:
     """Read `self[index]`."""
+    kind = type(index)
+    if kind in _STATIC or kind is tuple and _STATIC.issuperset(map(type, index)):
+        if self._v.index < 0 or self._v.role == NOWHERE and is_pending_constant(self):
+            found = _get_at_rest(self, index, kind)
+            if found is not None:
+                return found
+        return _get_statically(self, index)
+    return _get(self, index)
+
+
+def _get_at_rest(self: Any, index: Any, kind: type) -> Any:
+    """Read `self[index]` of a tensor at rest, by ints or a slice; None for what takes more."""
+    if kind is slice:
+        return _slice(self, 0, index, False) if self._v.index < 0 and self._v.shape else None
+    if kind is not int and (kind is not tuple or not _INTS.issuperset(map(type, index))):
+        return None
+    put_constant_at_rest(self)
+    return element_at_rest(self, (index,) if kind is int else index)
+
+
+def _get(self: Any, index: Any) -> Any:
     kind, shape = type(index), self._v.shape
     if shape and isinstance(index, Handle) and index._v is INTEGER and local.vmap is None:
         number = int(index)  # type: ignore[call-overload]
         if -shape[0] <= number < shape[0]:
             index, kind = number, int
     if kind is int and shape and -shape[0] <= index < shape[0]:
-        out = view_at_rest(_SELECT, self, (0, index), None)
+        out = element_at_rest(self, (index,))
         return apply(_SELECT, self, 0, index) if out is None else out
     if kind is slice and shape:
         return _slice(self, 0, index, False)  # no `alias`, as PyTorch has it
@@ -71,6 +97,9 @@ def get(self: Any, index: Any) -> Any:
     return apply(op, out, advanced, *more)
 
 
+_get_statically = in_one_step(_get)
+
+
 def put(self: Any, index: Any, value: Any) -> None:
     """Write `self[index] = value`."""
     if isinstance(value, _NUMPY_NUMBERS):
@@ -83,6 +112,9 @@ def put(self: Any, index: Any, value: Any) -> None:
     elif not isinstance(value, Handle):
         kind = type_string(self._v.dtype)
         raise TypeError(f"can't assign a {name_of_type(value)} to a {kind}")
+    if self._v.index < 0 or put_constant_at_rest(self):
+        if put_at_once(self, index, value):
+            return
     if put_plainly(self, index, value) or index is False:
         return
     if index is True:
@@ -248,7 +280,8 @@ def _slice(out: Any, dim: int, k: slice, may_skip: bool = True) -> Any:
     else:
         op, args = TABLE["slice"], (dim, first, last, step)  # as it was said, for the node
     if not may_skip:
-        view = view_at_rest(op, out, args, len(range(start, stop, step)))
+        kind = dim, len(range(start, stop, step)), step
+        view = view_at_rest(out, ((op, args, {}),), kind)
         if view is not None:
             return view
     return apply(op, out, *args)

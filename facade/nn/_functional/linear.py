@@ -10,7 +10,7 @@ from leafax.functional.program.op import TABLE
 from ..._core.handle import Handle
 from ..._core.python_data import name_of_type
 from ..._core.trie import local
-from ..._dispatch.macro_steps import in_one_step
+from ..._dispatch.known_calls import in_one_step
 from ..._dispatch.record import apply
 from ..._dispatch.tangents import get_tangent
 from ..._ops.autocast.casts import operands
@@ -22,6 +22,7 @@ _RESHAPE, _VIEW = TABLE["reshape"], TABLE["view"]
 _linear = function(_LINEAR)
 
 
+@in_one_step
 def linear(input: Any, weight: Any, bias: Any = None) -> Any:
     """Multiply by the transposed weight `(out, in)` and add the bias.
 
@@ -52,9 +53,9 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Any:
             "both arguments to linear need to be at least 1D, but they are "
             f"{len(shape)}D and {len(weight._v.shape)}D"
         )
-    if len(shape) == 2 and bias is not None:
-        return in_one_step(_LINEAR, _matrix, input, weight, bias)
     turned = apply(_T, weight)
+    if len(shape) == 2 and bias is not None:
+        return apply(_ADDMM, bias, input, turned)
     if bias is None:
         return product(input, turned)
     if len(bias._v.shape) == 1 and input.is_contiguous():  # type: ignore[attr-defined]
@@ -65,7 +66,3 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Any:
     if local.mode.dual and get_tangent(bias, local.mode.dual[0]) is not None:
         return made + bias
     return made.add_(bias)
-
-
-def _matrix(input: Any, weight: Any, bias: Any) -> Any:
-    return apply(_ADDMM, bias, input, apply(_T, weight))

@@ -12,6 +12,7 @@ from ..._core.memory_format import channels_last, channels_last_3d, is_laid_out
 from ..._core.trie import NOWHERE, local, resting
 from ..._core.vmap_checks import refuse_statistics
 from ..._dispatch.check_call import check
+from ..._dispatch.known_calls import in_one_step
 from ..._dispatch.record import apply
 from ..._storage.autograd_roles import alias, keep_edge
 from ..._storage.enter import enter
@@ -64,6 +65,7 @@ def _with_statistics(op: str, input: Any, stats: tuple[Any, Any], *args: Any) ->
     return made[0]
 
 
+@in_one_step
 def batch_norm(
     input: Any, running_mean: Any, running_var: Any, weight: Any = None, bias: Any = None,
     training: bool = False, momentum: float = 0.1, eps: float = 1e-5,
@@ -136,6 +138,7 @@ def instance_norm(
     return out.view(input.shape)
 
 
+@in_one_step
 def group_norm(
     input: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5
 ) -> Any:
@@ -162,6 +165,7 @@ def in_order(input: Any) -> Any:
     return input.contiguous()
 
 
+@in_one_step
 def layer_norm(
     input: Any, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5
 ) -> Any:
@@ -174,6 +178,7 @@ def layer_norm(
     return apply(TABLE[_F + "layer_norm"], input, shape, weight, bias, eps)
 
 
+@in_one_step
 def rms_norm(
     input: Any, normalized_shape: Any, weight: Any = None, eps: float | None = None
 ) -> Any:

@@ -14,6 +14,7 @@ from ..._core.grad_modes import no_grad
 from ..._core.handle import Handle
 from ..._core.trie import local
 from ..._core.vmap_checks import refuse_in_vmap
+from ..._dispatch.known_calls import in_one_step
 from ..._dispatch.record import apply
 from ..._ops.calls.functions import plain
 from ..._ops.creation.factories import zeros
@@ -25,6 +26,7 @@ from .activations import need_tensor
 _F = "nn.functional."
 
 
+@in_one_step
 def embedding(
     input: Any, weight: Any, padding_idx: int | None = None, max_norm: float | None = None,
     norm_type: float = 2.0, scale_grad_by_freq: bool = False, sparse: bool = False,
@@ -68,6 +70,7 @@ def one_hot(input: Any, num_classes: int = -1) -> Any:
     return apply(op, input, int(num_classes))
 
 
+@in_one_step
 def scaled_dot_product_attention(
     query: Any, key: Any, value: Any, attn_mask: Any = None, dropout_p: float = 0.0,
     is_causal: bool = False, scale: float | None = None, enable_gqa: bool = False,
