@@ -20,7 +20,7 @@ class Runner(NamedTuple):
       compute_elsewhere: the same of a tensor that another thread has pending.
     """
 
-    cut: Callable[[str], None]
+    cut: Callable[[str], Any]
     observe: Callable[[Any, str], Any]
     compute: Callable[[Any], Any]
     compute_elsewhere: Callable[[Any], Any]

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from .._api.compile import OptimizedModule as OptimizedModule
 from .._core.absent.stand_ins import leave, refuse
-from ..nn.modules.module import Module
 
 _EXPORTED = "`leafax.functional.lower` exports what was recorded as a JAX function"
-
-
-class OptimizedModule(Module):
-    """A module that `torch.compile` has wrapped."""
 
 
 explain = refuse("_dynamo.explain", "`leafax.explain()` tells what ran")

@@ -38,6 +38,7 @@ from .._tracing.leaf_tuples import mark_all_entered
 from .._tracing.preparations import REASON as PREPARED
 from .._tracing.tracer_checks import refuse_constant
 from .._tracing.undo import take_back
+from .compilations import late, tell
 from .recipes import Recipe, donatable, donates, recipe_of
 from .recomputation import compute, compute_elsewhere, salvage
 from .remembered_exits import Walk, known, leave, remember
@@ -59,7 +60,9 @@ class Begun(NamedTuple):
     recipe: Recipe
 
 
-def cut(reason: str, want: tuple[Any, ...] = (), where: tuple[str, int] | None = None) -> None:
+def cut(
+    reason: str, want: tuple[Any, ...] = (), where: tuple[str, int] | None = None
+) -> Recipe | None:
     """Run the thread's pending program.
 
     It runs whole or not at all. If it is interrupted before the device took it, all stays pending;
@@ -69,10 +72,13 @@ def cut(reason: str, want: tuple[Any, ...] = (), where: tuple[str, int] | None =
     Args:
       reason: for `explain()`.
       want: tensors whose arrays are observed: views among them come out as arrays too.
+
+    Returns:
+      how it ran; None if nothing had to.
     """
     trace = local.trace
     if trace.inside is not None:  # its values are computed beside it, when they are asked for
-        return
+        return None
     given: Any = trace.arrays
     arrays: Any = None
     begun: Any = None
@@ -83,7 +89,7 @@ def cut(reason: str, want: tuple[Any, ...] = (), where: tuple[str, int] | None =
         with sharing:
             taken = _begin(trace, want)
         if taken is None:
-            return
+            return None
         begun, arrays = taken
         outcome = begun.recipe.plan.run(arrays, reason in ON_HOST, reason == PREPARED, landed)
         # From here on the device computes, so what remains costs little time.
@@ -101,6 +107,9 @@ def cut(reason: str, want: tuple[Any, ...] = (), where: tuple[str, int] | None =
     bound(local)
     if interrupt is not None and not isinstance(interrupt, Exception):
         raise interrupt
+    if late:
+        tell()
+    return begun.recipe  # type: ignore[no-any-return]
 
 
 def _turn_back(
@@ -152,6 +161,17 @@ def _finish(
             ended.notify_all()
         local.trie.clock += 1
         trace.state.used = local.trie.clock
+    note_run(recipe, outcome, reason, where, plan)
+
+
+def note_run(
+    recipe: Recipe, outcome: Any, reason: str, where: tuple[str, int] | None, plan: Any
+) -> None:
+    """Log a run of a program for `explain()`.
+
+    Args:
+      plan: what ran: the recipe's, or another of the same program.
+    """
     nodes, inputs, held = recipe.sizes
     record = Run(
         reason, where or user_line(), nodes, outcome.how, outcome.seconds, inputs, held,
@@ -319,6 +339,8 @@ def _nodes_leave(trace: Trace) -> None:
 
 def observe(t: Any, reason: str) -> Any:
     """Return the array of `t`, running its program; raise data-dependent errors found so far."""
+    if local.cuts.capture is not None:
+        local.cuts.capture.note_look(reason)
     if local.vmap is not None and t._array is None:
         return local.vmap.observe(t, reason)
     if transformation() is not None:

@@ -104,14 +104,15 @@ def donatable(trace: Trace, pending: list[Any]) -> tuple[int, ...]:
     return tuple(found)
 
 
-def _most_held(arrays: list[Any], places: tuple[int, ...]) -> int:
+def most_held(arrays: list[Any], places: tuple[int, ...]) -> int:
     """Return how many references there are to that one of these arrays that most hold."""
     return max(map(sys.getrefcount, map(arrays.__getitem__, places)))
 
 
-_MOST_IF_NOBODY = _most_held([object()], (0,))
+#: How many references `most_held` sees to arrays that only the list holds.
+MOST_IF_NOBODY = most_held([object()], (0,))
 
 
 def donates(arrays: list[Any], donate: tuple[int, ...]) -> bool:
     """Tell whether there are inputs to donate again, which nobody else holds."""
-    return bool(donate) and _most_held(arrays, donate) <= _MOST_IF_NOBODY
+    return bool(donate) and most_held(arrays, donate) <= MOST_IF_NOBODY

@@ -32,6 +32,7 @@ from .memory import as_out_of_memory, check_memory
 from .memory_mappings import too_many
 from .op_by_op import OpByOp
 from .packed_inputs import Packing
+from .pieces import forget_pieces
 from .policy import forget_runs
 from .single_ops import compiler_options_of, forget_compiled_ops
 from .weight_gradients import transpose_products
@@ -180,6 +181,10 @@ class Plan:
         packing = ready[1]
         return args if packing is None else packing.packed(args)
 
+    def run_whole(self) -> None:
+        """Compile at the next run, whatever that costs: the program will run many times."""
+        self._op_by_op.policy.whole = True
+
     def forget(self) -> None:
         """Release the executable; the next run compiles it again."""
         with self._lock:
@@ -272,6 +277,7 @@ def _make_room() -> None:
         for plan in held[: len(held) // 2 + 1]:
             plan.forget()
         forget_compiled_ops()
+        forget_pieces()
         forget_runs()
 
 

@@ -13,13 +13,13 @@ from collections.abc import Sequence
 from typing import Any
 from weakref import ref
 
-from ..lowering.vjp import ResidualCall
 from ..program.options import lowerings
 from ..program.program import Input, Node, Program
 from .drawn_in_blocks import in_blocks
 from .single_ops import fits_numpy, is_exact, is_ready, namespace_of, on_host
 from .thresholds import (
     ALTERNATING_SHARE,
+    CALLS_PER_MODEL,
     COMPILE_MODEL_MS,
     COMPILE_NODE_MS,
     COMPILE_OP_MS,
@@ -28,7 +28,6 @@ from .thresholds import (
     DONATED_BYTES,
     DONATION_FACTOR,
     FILLS_PER_OTHER,
-    GRADIENTS_PER_MODEL,
     LONG_PROGRAM_MS,
     LONG_STEP_MS,
     LOOP_RUNS,
@@ -39,6 +38,8 @@ from .thresholds import (
     REPEATED_SHARE,
     SCALAR_BYTES,
     TRACE_OP_MS,
+    WHOLE_NODES,
+    WHOLE_REPEATS,
 )
 
 #: Ops that parameters are made by, which give the same to the last bit wherever they run.
@@ -59,12 +60,14 @@ class CompilePolicy:
 
     Attributes:
       spent: milliseconds in runs op by op that compiled nothing.
+      whole: it is compiled at once, since it will run many times.
       plan: of this program, once it is compiled whole.
     """
 
     def __init__(self, program: Program, steps: list[tuple[Node, Any]]) -> None:
         self._program, self._steps = program, steps
         self.spent = 0.0
+        self.whole = False
         self.plan: ref[Any] | None = None
         self._compile_ms = COMPILE_PROGRAM_MS + COMPILE_NODE_MS * len(steps)
 
@@ -76,11 +79,13 @@ class CompilePolicy:
           met: it ran before.
           once: it is not likely to be met again.
         """
-        if not self._may_run_models_alone():
+        if self.whole or not self._may_run_models_alone():
             return False
         if lowerings()["op_by_op"] == "exact" and not self._is_exact:
             return False
-        if self._makes_parameters:
+        inputs = [e.avals[0] for e in self._program.entries if isinstance(e, Input)]
+        given = sum(math.prod(inputs[i].shape) * inputs[i].dtype.itemsize for i in donate)
+        if self._makes_parameters or self._is_long_loop and given <= DONATED_BYTES:
             return True
         if met:
             return once or self._stays_with_numpy or self.spent < self._budget_ms()
@@ -99,8 +104,6 @@ class CompilePolicy:
             else COMPILE_OP_MS
             for key, node in unknown.items()
         )
-        inputs = [e.avals[0] for e in self._program.entries if isinstance(e, Input)]
-        given = sum(math.prod(inputs[i].shape) * inputs[i].dtype.itemsize for i in donate)
         gives = (
             bool(self._optimizers)
             or bool(donate)
@@ -112,18 +115,19 @@ class CompilePolicy:
     def _may_run_models_alone(self) -> bool:
         """Return True if the models in the program, if any, may run alone.
 
-        A model is no little op, but an episode that asked a small one at each of its turns has as
-        many of its gradients, which are few different ones, and another length each time.
+        A model is no little op, but an episode, a sentence or a solver calls one at each turn: that
+        are few different calls, and another number of them each time.
         """
-        models = self._models
-        if not all(isinstance(node.call, ResidualCall) and fits_numpy(key) for node, key in models):
-            return False
-        unknown = {key for _, key in models if not is_ready(key)}
-        return not unknown or len(models) > GRADIENTS_PER_MODEL * len(unknown)
+        models = [key for node, key in self._steps if namespace_of(node.call) == "opaque"]
+        unknown = {key for key in models if not is_ready(key)}
+        return len(models) > CALLS_PER_MODEL * len(unknown) or not models
 
     @functools.cached_property
-    def _models(self) -> list[tuple[Node, Any]]:
-        return [step for step in self._steps if namespace_of(step[0].call) == "opaque"]
+    def _is_long_loop(self) -> bool:
+        """True if it consists of few different ops, or is too long to be compiled whole."""
+        different = len({key for _, key in self._steps})
+        repeats = len(self._steps) > WHOLE_REPEATS * different
+        return repeats or len(self._steps) > WHOLE_NODES and not self._optimizers
 
     @functools.cached_property
     def _stays_with_numpy(self) -> bool:

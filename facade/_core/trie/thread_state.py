@@ -47,4 +47,6 @@ class Cuts:
     def __init__(self) -> None:
         self.uncut = False  # a stretch that must stay in one program is being recorded
         self.aside = False  # what is looked at in that stretch is computed aside, without a cut
+        self.capture: Any = None  # the call that is recorded to be replayed, see `_replay`
+        self.at_once = True  # ops on small data at rest on the host are computed and not recorded
         self.turn_end: State | None = None  # where the last turns of a loop without looks ended

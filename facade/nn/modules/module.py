@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..._autograd.graph.hook_handle import RemovableHandle
+from ..._replay.compiled import CompiledFunction
 from ...utils.hooks import BackwardHook as BackwardHook
 from ..parameter import Buffer as Buffer
 from ..parameter import Parameter as Parameter
@@ -266,7 +267,14 @@ class Module(Attributes, Registering, Hooks, State, Moving, Printing):
         return given
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
-        """Do nothing: a training step is one compiled program as it is."""
+        """Compile the calls of this module, as `torch.compile` compiles those of a function.
+
+        Args:
+          args, kwargs: as `torch.compile` takes them, all but the module.
+        """
+        del args
+        fullgraph = bool(kwargs.get("fullgraph", False))
+        vars(self)["_compiled_call_impl"] = CompiledFunction(self._call_impl, fullgraph)
 
     def _replicate_for_data_parallel(self) -> Any:
         replica = self.__new__(type(self))

@@ -119,7 +119,9 @@ class Hooked:
             for hook in chain(self._optimizer_step_post_hooks.values(), _AFTER_ALL.values()):
                 hook(self, args, kwargs)
             check_ready_faults()
-            cut(STEP)
+            # Else the whole call is one program, or the scaler's update belongs to the step.
+            if local.cuts.capture is None and self.found_inf is None:
+                cut(STEP)
             return out
 
         return step

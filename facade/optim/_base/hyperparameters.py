@@ -42,6 +42,9 @@ class Hyperparameters(Saved):
     #: Hyperparameters that choose what is computed; changing one makes another program.
     choices: tuple[str, ...] = ()
 
+    #: Attributes that only remember: what a compiled step does never depends on them.
+    _unwatched = frozenset({"_ops", "_fixed", "_last", "_entering"})
+
     def _forget_ops(self) -> None:
         self._ops: dict[Any, Op] = {}
         self._fixed: dict[int, tuple[float | None, ...]] = {}  # by group: constants of its op

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import jax
@@ -186,9 +187,13 @@ class Optimizer(Hyperparameters):
     def _write_step(self, group: ParamGroup, params: list[Any]) -> None:
         nested = self.held_of(params, group)
         held = [t for tensors in nested for t in tensors]
-        op, numbers = self._chosen(group, (len(params), len(held)))
+        sizes = len(params), len(held)
+        op, numbers = self._chosen(group, sizes)
         inputs = self._entering[id(group)].as_inputs(numbers)
         counts = self.writes(group)
+        if local.cuts.capture is not None:
+            again = partial(self._numbers_now, group, sizes)
+            local.cuts.capture.note_numbers(again, op, inputs, numbers, group)
         if not self._replayed(op, params, held, inputs, counts):
             has_kernel(group, params, self.captured)
             if _entered(params) and self._replayed(op, params, held, inputs, counts):
@@ -200,6 +205,11 @@ class Optimizer(Hyperparameters):
                 return
             states = tuple(map(tuple, nested))
             self._record_update(op, params, states, held, numbers, counts)
+
+    def _numbers_now(self, group: ParamGroup, sizes: tuple[int, int]) -> tuple[Op, list[Any]]:
+        """Return the op that would update a group now, and the numbers that would enter."""
+        op, numbers = self._chosen(group, sizes)
+        return op, self._entering[id(group)].as_inputs(numbers)
 
     def _replayed(
         self, op: Op, params: list[Any], held: list[Any], inputs: list[Any], counts: int = 1,

@@ -1,0 +1,1 @@
+"""Whole calls that run again without being recorded: the machinery of `leafax.compile`."""
