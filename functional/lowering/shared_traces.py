@@ -17,7 +17,7 @@ from .differentiate import Pullback, PullMeta, differentiate
 
 
 class SharedTraces:
-    """What one trace of a program has traced so far."""
+    """The functions that one trace of a program has met so far."""
 
     def __init__(self) -> None:
         self._known: dict[Any, Any] = {}
