@@ -36,6 +36,7 @@ from ._api import old_module_names as _old_module_names
 from ._api import pickle_names as _pickle_names
 from ._api import tensorboardx as _tensorboardx  # noqa: F401
 from ._api.compile import compile as compile
+from ._replay.saved import load_compiled as load_compiled
 from ._api.deprecated_amp import get_autocast_cpu_dtype as get_autocast_cpu_dtype
 from ._api.deprecated_amp import get_autocast_gpu_dtype as get_autocast_gpu_dtype
 from ._api.deprecated_amp import is_autocast_cpu_enabled as is_autocast_cpu_enabled

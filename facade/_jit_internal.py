@@ -94,6 +94,11 @@ def _isinstance(obj: Any, target_type: Any) -> bool:
         return any(_isinstance(obj, each) for each in inner)
     if not isinstance(obj, origin):
         return False
+    return _are_inside(obj, origin, inner)
+
+
+def _are_inside(obj: Any, origin: Any, inner: tuple[Any, ...]) -> bool:
+    """Tell whether the elements of a container have the types that are written for them."""
     if origin is dict:
         return all(_isinstance(k, inner[0]) and _isinstance(v, inner[1]) for k, v in obj.items())
     if origin is tuple and Ellipsis not in inner:

@@ -7,6 +7,7 @@ from typing import Any
 
 from leafax.functional.program.op import TABLE as _TABLE
 
+from ._core.dtypes import device as _device
 from ._ops.calls.functions import function as _function
 from ._tensor.tensor import Tensor
 
@@ -26,6 +27,28 @@ def _unflatten_dense_tensors(flat: Tensor, tensors: Sequence[Tensor]) -> tuple[T
         made.append(flat.narrow(0, start, t.numel()).view_as(t))
         start += t.numel()
     return tuple(made)
+
+
+def _get_device_index(device: Any, optional: bool = False, allow_cpu: bool = False) -> int:
+    """Return the number of a device: of `"cuda:1"`, `device("cuda", 1)` or 1.
+
+    Raises:
+      ValueError: the device has none.
+    """
+    if isinstance(device, int):
+        return device
+    if isinstance(device, str):
+        device = _device(device)
+    if isinstance(device, _device):
+        if device.index is not None:
+            return int(device.index)
+        if device.type == "cpu" and allow_cpu:
+            return -1
+    if optional and (device is None or device.index is None):
+        return 0
+    raise ValueError(
+        f"Expected a torch.device with a specified index or an integer, but got: {device}"
+    )
 
 
 def _take_tensors(tensors: Sequence[Any], size_limit: int) -> Iterator[list[Tensor]]:

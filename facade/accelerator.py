@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from . import cpu as _cpu
 from . import cuda as _cuda
 from ._core.dtypes import ALL as _ALL
 from ._core.dtypes import device as _device
@@ -114,3 +115,17 @@ def memory_reserved(device: Any = None, /) -> int:
     """Return the bytes that XLA took from the GPU."""
     _need()
     return _cuda.memory_reserved(device)
+
+
+def get_device_module(device: Any = None) -> Any:
+    """Return the module of a device's functions: `cuda` or `cpu`; by default where JAX computes.
+
+    Raises:
+      RuntimeError: there is no such module.
+    """
+    if device is None:
+        return _cuda if _cuda.is_available() else _cpu
+    kind = _device(device).type
+    if kind not in ("cpu", "cuda"):
+        raise RuntimeError(f"Invalid device '{kind}': torch has no module of that name")
+    return _cuda if kind == "cuda" else _cpu

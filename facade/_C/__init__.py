@@ -1,10 +1,12 @@
 """The few names of `torch._C` that code written for PyTorch uses, about the autograd engine."""
 
+from importlib import import_module
+from typing import Any
+
 from .._autograd.engine.current_task import current_node as _current_autograd_node
 from .._autograd.engine.current_task import execution_order as _current_graph_task_execution_order
 from .._autograd.engine.current_task import task_number as _current_graph_task_id
 from .._autograd.engine.current_task import will_execute as _will_engine_execute_node
-from .._core import missing_names as _missing_names
 from .._core.dual_levels import enable_tangents as _set_fwd_grad_enabled
 from .._core.grad_modes import is_grad_enabled as is_grad_enabled
 from .._core.grad_modes import is_grad_layout_enforced as _is_grad_layout_enforcement_enabled
@@ -35,9 +37,14 @@ from ._tls import remove_obj_from_tls as _remove_obj_from_tls
 from ._tls import stash_obj_in_tls as _stash_obj_in_tls
 from ._weak import WeakTensorRef as _WeakTensorRef
 
-__getattr__ = _missing_names.missing(
-    "leafax._C", lambda name: None, ("_names",), dict.fromkeys(_missing_names.OF_C, "_names")
-)
+
+def __getattr__(name: str) -> Any:
+    found = getattr(import_module("leafax._C._names"), name, None)  # which few programs need
+    if found is None or name.startswith("__"):
+        raise AttributeError(f"module 'leafax._C' has no attribute '{name}'")
+    return found
+
+
 has_lapack = True  # what PyTorch's tests ask before they factorise: JAX has its own
 
 __all__ = [

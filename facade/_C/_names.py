@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import enum
 from collections.abc import Iterator
 from typing import Any
 
-from .._core.absent.stand_ins import do_nothing as _log_api_usage_metadata
-from .._core.absent.stand_ins import do_nothing as _log_api_usage_once
-from .._core.absent.stand_ins import refuse_class
+from .._core.absent.stand_ins import do_nothing, refuse_class
+from .._core.dtypes import device as _device
+from .._core.jax_devices import list_gpus as _list_gpus
+from .._core.transforms_running import active as _transforms
+from .._tensor.switches import get_default_device
 
-__all__ = [
-    "DispatchKey", "DispatchKeySet", "Graph", "Node", "PyTorchFileReader", "PyTorchFileWriter",
-    "ScriptFunction", "ScriptModule", "ScriptObject", "TensorType", "Value", "_TensorMeta",
-    "_get_privateuse1_backend_name", "_get_tracing_state", "_log_api_usage_metadata",
-    "_log_api_usage_once",
-]  # fmt: skip
-
+_log_api_usage_once = _log_api_usage_metadata = do_nothing
 _NONE = "there is no TorchScript"
 Graph = refuse_class("_C.Graph", _NONE)
 Node = refuse_class("_C.Node", _NONE)
@@ -40,6 +37,51 @@ def _get_tracing_state() -> None:
 def _get_privateuse1_backend_name() -> str:
     """Return PyTorch's name of a device that nobody has named."""
     return "privateuseone"
+
+
+def _get_accelerator() -> Any:
+    """Return the device that programs run on, without a number."""
+    return _device("cuda" if _list_gpus() else "cpu")
+
+
+def _get_default_device() -> str:
+    """Return the device that new tensors are made on."""
+    return str(get_default_device())
+
+
+def _are_functorch_transforms_active() -> bool:
+    """Tell whether a transform of `func` calls the function that asks."""
+    return _transforms.depth > 0
+
+
+def _jit_can_fuse_on_cpu() -> bool:
+    """Return False: XLA fuses."""
+    return False
+
+
+def _jit_set_profiling_mode(enabled: bool) -> bool:
+    """Return what the setting was, False: there is no TorchScript."""
+    return False
+
+
+_jit_can_fuse_on_gpu = _jit_can_fuse_on_cpu
+_jit_set_profiling_executor = _jit_set_texpr_fuser_enabled = _jit_set_profiling_mode
+_jit_set_nvfuser_enabled = _jit_override_can_fuse_on_cpu = _jit_set_profiling_mode
+_jit_override_can_fuse_on_gpu = _jit_set_profiling_mode
+
+
+class _ExcludeDispatchKeyGuard(contextlib.AbstractContextManager[None]):
+    """A block in which some kernels are left out: leafax has no dispatcher.
+
+    Args:
+      keys: the kernels' keys.
+    """
+
+    def __init__(self, keys: Any) -> None:
+        pass
+
+    def __exit__(self, *exc_info: object) -> None:
+        pass
 
 
 class DispatchKey(enum.Enum):

@@ -27,6 +27,8 @@ contiguous_format = memory_format("contiguous_format")
 preserve_format = memory_format("preserve_format")
 channels_last = memory_format("channels_last")
 channels_last_3d = memory_format("channels_last_3d")
+legacy_contiguous_format = contiguous_format
+jagged = layout("jagged")  # of nested tensors, which are not there
 RANKS = {channels_last: 4, channels_last_3d: 5}
 
 

@@ -8,48 +8,33 @@ from types import MappingProxyType
 from typing import Any
 
 _SPARSE = "there are no sparse tensors"
-_COMPILED = "a training step is one compiled program as it is; leave the call out"
 
 # Modules that few programs need: they are imported when somebody asks for them.
 LATER = (
-    "__config__", "_dynamo", "_jit_internal", "_subclasses", "_tensor_str", "ao", "compiler",
-    "distributed", "distributions", "export", "futures", "hub", "jit", "mps", "mtia",
-    "multiprocessing", "nested", "onnx", "profiler", "quantization", "torch_version", "xpu",
+    "__config__", "_dynamo", "_inductor", "_jit_internal", "_subclasses", "_tensor_str", "ao",
+    "classes", "compiler", "distributed", "distributions", "export", "futures", "hub", "jit",
+    "library", "mps", "mtia", "multiprocessing", "nested", "onnx", "profiler", "quantization",
+    "quasirandom", "storage", "torch_version", "xpu",
 )  # fmt: skip
 # Names that come from such modules.
-LATER_NAMES = {
-    "Event": "_api.streams", "ScriptFunction": "jit", "ScriptModule": "jit",
-    "PyTorchFileReader": "_C", "PyTorchFileWriter": "_C",
-    "Stream": "_api.streams", "install": "_install", "uninstall": "_install",
-    **dict.fromkeys(
-        [
-            "chalf", "complex32", "float4_e2m1fn_x2", "qint32", "qint8", "quint2x4", "quint4x2",
-            "quint8",
-        ],
-        "_core.absent.dtypes",
+_HOMES = {
+    "_library.tags": "Tag",
+    "_C": "PyTorchFileReader PyTorchFileWriter",
+    "_api.package_names": ("_check_tensor_all_with _shape_as_tensor _softmax_backward_data"),
+    "_api.streams": "Event Stream",
+    "_core.absent.dtypes": (
+        "chalf complex32 float4_e2m1fn_x2 qint32 qint8 quint2x4 quint4x2 quint8"
     ),
-}  # fmt: skip
-# Names of `_C` that come from a module of their own.
-OF_C = (
-    "DispatchKey",
-    "DispatchKeySet",
-    "Graph",
-    "Node",
-    "PyTorchFileReader",
-    "PyTorchFileWriter",
-    "ScriptFunction",
-    "ScriptModule",
-    "ScriptObject",
-    "TensorType",
-    "Value",
-    "_TensorMeta",
-    "_get_privateuse1_backend_name",
-    "_get_tracing_state",
-    "_log_api_usage_metadata",
-    "_log_api_usage_once",
-)
+    "_core.absent.symbols": "SymBool SymFloat SymInt",
+    "_core.memory_format": "jagged legacy_contiguous_format",
+    "_install": "install uninstall",
+    "_api.assert_async": "_assert_async",
+    "accelerator": "get_device_module",
+    "futures": "Future",
+    "jit": "ScriptFunction ScriptModule",
+}
+LATER_NAMES = {name: home for home, names in _HOMES.items() for name in names.split()}
 TOP: dict[str, str] = {
-    "compile": _COMPILED,
     "fx": "`leafax.functional.lower` exports what was recorded as a JAX function",
     "sparse": _SPARSE,
     **dict.fromkeys(

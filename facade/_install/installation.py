@@ -62,6 +62,7 @@ def install() -> None:
     for name in _VERSIONS:
         _before[name] = vars(sys.modules[name])["__version__"]
         vars(sys.modules[name])["__version__"] = TorchVersion(VERSION)
+    vars(sys.modules["leafax"])["torch"] = sys.modules["leafax"]  # `torch.torch` is PyTorch's
     vars(sys.modules["leafax.functional"])["__getattr__"] = _function
     when_imported("pkg_resources", _tell)
     importlib.invalidate_caches()
@@ -84,6 +85,7 @@ def uninstall() -> None:
             del sys.modules[name]
     for name in _VERSIONS:
         vars(sys.modules[name])["__version__"] = _before.pop(name)
+    del vars(sys.modules["leafax"])["torch"]
     del vars(sys.modules["leafax.functional"])["__getattr__"]
     if "pkg_resources" in sys.modules:
         remove_from_working_set(sys.modules["pkg_resources"])

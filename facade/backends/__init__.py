@@ -12,5 +12,6 @@ from . import mkldnn as mkldnn
 from . import mps as mps
 from . import openmp as openmp
 from . import opt_einsum as opt_einsum
+from . import quantized as quantized
 
 fp32_precision = "none"

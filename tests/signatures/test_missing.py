@@ -10,7 +10,6 @@ import leafax
 @pytest.mark.parametrize(
     "module, name, said",
     [
-        (leafax, "compile", "a training step is one compiled program as it is; leave the call out"),
         (leafax, "sparse_coo_tensor", "there are no sparse tensors"),
         (leafax.optim, "SparseAdam", "there are no sparse gradients: use `leafax.optim.Adam`"),
         (leafax.nn, "quantized", "there are no quantized tensors"),

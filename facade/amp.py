@@ -1,8 +1,0 @@
-"""PyTorch's `torch.amp`: autocast, the gradient scaler, and what custom functions need of them."""
-
-from ._api.grad_scaler import GradScaler as GradScaler
-from ._ops.autocast.custom_fwd import custom_bwd as custom_bwd
-from ._ops.autocast.custom_fwd import custom_fwd as custom_fwd
-from ._ops.autocast.scope import autocast as autocast
-from ._ops.autocast.scope import compute_dtype as compute_dtype
-from ._ops.autocast.scope import is_autocast_available as is_autocast_available
