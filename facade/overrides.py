@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from ._api import overridable as _overridable
-from ._api.override_calls import ask as _ask
+from ._api import override_calls as _override_calls  # noqa: F401  # it makes functions look
 from ._core.overrides import state as _torch_function
 from ._core.overrides.modes import BaseTorchFunctionMode as BaseTorchFunctionMode
 from ._core.overrides.modes import TorchFunctionMode as TorchFunctionMode
@@ -23,6 +23,7 @@ from ._core.overrides.modes import _pop_mode_temporarily as _pop_mode_temporaril
 from ._core.overrides.modes import _push_mode as _push_mode
 from ._core.overrides.state import ENABLED as _ENABLED
 from ._core.overrides.state import SKIP_ONE as _SKIP_ONE
+from ._core.overrides.state import ask as _ask
 from ._core.overrides.state import overrides as _overrides
 from ._tensor.subclass_methods import get_default_nowrap_functions as get_default_nowrap_functions
 from ._tensor.tensor import Tensor as _Tensor

@@ -9,7 +9,7 @@ from leafax.functional.program.op import TABLE
 
 from .. import fft, linalg, special
 from .._core.handle import Handle
-from .._ops.calls.aten_names import OpOverloadPacket
+from .._ops.calls import aten_names
 from .._ops.calls.functions import call
 from .._tensor.tensor import Tensor
 from ..nn import functional
@@ -98,4 +98,4 @@ _OWN: dict[str, Callable[..., Any]] = {
     "convolution_backward": _convolution_backward,
 }  # fmt: skip
 
-OpOverloadPacket.find = staticmethod(find)
+aten_names.finders.aten = find  # type: ignore[method-assign]

@@ -75,7 +75,7 @@ class Overridden:
             found: Sequence[Any] = args[:1]
         else:
             found = torch_function.overloaded(relevant, Tensor if self.python else None)
-        made = ask(self.public, found, args, given)
+        made = torch_function.ask(self.public, found, args, given)
         if made is not NotImplemented:
             return made
         if self.name.endswith("__") and not self.name.endswith("_et__"):
@@ -109,27 +109,6 @@ class Overridden:
             else:
                 named[p.name] = x
         return tuple(first), named
-
-
-def ask(public: Any, found: Sequence[Any], args: Any, kwargs: Any) -> Any:
-    """Return what the innermost mode or one of the overriding arguments makes of a call.
-
-    NotImplemented where all refuse it.
-    """
-    types = tuple(map(type, found))
-    if overrides.modes:
-        mode = overrides.modes.pop()
-        try:
-            made = mode.__torch_function__(public, types, args, kwargs)
-        finally:
-            overrides.modes.append(mode)
-        if made is not NotImplemented:
-            return made
-    for x in found:
-        made = x.__torch_function__(public, types, args, kwargs)
-        if made is not NotImplemented:
-            return made
-    return NotImplemented
 
 
 def _nobody(of: Overridden, found: Sequence[Any]) -> str:

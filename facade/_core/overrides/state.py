@@ -7,7 +7,7 @@ then puts a look at the arguments before each. What they do for plain tensors co
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from ..handle import Handle
@@ -164,6 +164,27 @@ def overloaded(relevant: Iterable[Any], tensor: type | None = None) -> list[Any]
         place = next((i for i, b in enumerate(found) if issubclass(kind, type(b))), len(found))
         found.insert(place, a)
     return found
+
+
+def ask(public: Any, found: Sequence[Any], args: Any, kwargs: Any) -> Any:
+    """Return what the innermost mode or one of the overriding arguments makes of a call.
+
+    NotImplemented where all refuse it.
+    """
+    types = tuple(map(type, found))
+    if overrides.modes:
+        mode = overrides.modes.pop()
+        try:
+            made = mode.__torch_function__(public, types, args, kwargs)
+        finally:
+            overrides.modes.append(mode)
+        if made is not NotImplemented:
+            return made
+    for x in found:
+        made = x.__torch_function__(public, types, args, kwargs)
+        if made is not NotImplemented:
+            return made
+    return NotImplemented
 
 
 def flat(args: Iterable[Any]) -> Iterable[Any]:

@@ -7,6 +7,15 @@ from typing import Any
 
 from leafax.functional.program.program import Slot
 
+from ..._core.overrides.state import (
+    ask,
+    finds_override,
+    flat,
+    overloaded,
+    overrides,
+    takes_overrides,
+)
+
 # What PyTorch calls the overload, where it is not "default".
 _TENSOR = frozenset({"add", "sub", "mul", "div", "true_divide"})  # for numbers, too
 _BY_OTHER = frozenset({
@@ -40,20 +49,36 @@ class OpOverload:
     def __init__(self, packet: OpOverloadPacket, overload: str) -> None:
         self._packet, self._overloadname = packet, overload
         self.__name__ = f"{packet.__name__}.{overload}"
+        self._namespace, self._opname = packet._namespace, packet.__name__
 
     @property
     def overloadpacket(self) -> OpOverloadPacket:
         """Return the op with all its overloads."""
         return self._packet
 
+    @property
+    def _schema(self) -> Any:
+        return find(self._packet, self._overloadname).schema
+
+    @property
+    def namespace(self) -> str:
+        """Return the namespace of the op: "aten"."""
+        return self._namespace
+
+    def name(self) -> str:
+        """Return the op's name: "aten::mm", "aten::sum.dim_IntList"."""
+        end = "" if self._overloadname == "default" else f".{self._overloadname}"
+        return f"{self._packet._qualified_op_name}{end}"
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self._packet(*args, **kwargs)
+        return _called(self, self._packet, self._overloadname, args, kwargs)
 
     def __str__(self) -> str:
-        return f"aten.{self.__name__}"
+        return f"{self._namespace}.{self.__name__}"
 
     def __repr__(self) -> str:
-        return f"<OpOverload(op='aten.{self._packet.__name__}', overload='{self._overloadname}')>"
+        op = f"{self._namespace}.{self._packet.__name__}"
+        return f"<OpOverload(op='{op}', overload='{self._overloadname}')>"
 
 
 class OpOverloadPacket:
@@ -61,42 +86,106 @@ class OpOverloadPacket:
 
     __module__ = "torch._ops"
 
-    # Finds the function of an op by its name; the layer that knows all functions sets it.
-    find: Callable[[str], Callable[..., Any] | None]
-
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, namespace: str = "aten") -> None:
         self.__name__ = name
+        self._namespace = namespace
+        self._qualified_op_name = f"{namespace}::{name}"
 
     def __getattr__(self, overload: str) -> OpOverload:
         if overload.startswith("__"):
             raise AttributeError(overload)
+        if self._namespace != "aten" and overload not in self.overloads():
+            raise AttributeError(f"The underlying op of '{self}' has no overload name '{overload}'")
         made = OpOverload(self, overload)
         setattr(self, overload, made)
         return made
 
+    def overloads(self) -> list[str]:
+        """Return the names of the overloads."""
+        if self._namespace == "aten":
+            return [name for name, x in vars(self).items() if isinstance(x, OpOverload)]
+        return list(finders.own(self._qualified_op_name))
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        fn = self.find(self.__name__)
-        if fn is None:
-            raise AttributeError(f"'_OpNamespace' 'aten' object has no attribute '{self.__name__}'")
-        return fn(*args, **kwargs)
+        return _called(self, self, "", args, kwargs)
 
     def __str__(self) -> str:
-        return f"aten.{self.__name__}"
+        return f"{self._namespace}.{self.__name__}"
 
     def __repr__(self) -> str:
-        return f"<OpOverloadPacket(op='aten.{self.__name__}')>"
+        return f"<OpOverloadPacket(op='{self}')>"
+
+
+class _Finders:
+    """Find what names stand for; the layers that know them set these."""
+
+    aten: Callable[[str], Callable[..., Any] | None]  # the function of a name of ATen's
+    own: Callable[[str], dict[str, Any]]  # a program's operators of a name, by overload
+
+
+finders = _Finders()
+
+
+def find(packet: OpOverloadPacket, overload: str) -> Any:
+    """Return what a name stands for: a function, or an operator of a program's own.
+
+    Args:
+      overload: its name; "" for the only one.
+    """
+    name, space = packet.__name__, packet._namespace
+    if space == "aten":
+        found: Any = finders.aten(name)
+    else:
+        known = finders.own(packet._qualified_op_name)
+        found = known.get(overload) or next(iter(known.values()), None)
+    if found is None:
+        raise AttributeError(f"'_OpNamespace' '{space}' object has no attribute '{name}'")
+    return found
+
+
+def _called(op: Any, packet: OpOverloadPacket, overload: str, args: Any, kwargs: Any) -> Any:
+    """Call an op, or what overrides it."""
+    given = (*args, *kwargs.values())
+    if takes_overrides() and (overrides.modes or not overrides.off and finds_override(given)):
+        made = ask(op, overloaded(flat(given)), args, kwargs)
+        if made is not NotImplemented:
+            return made
+    return find(packet, overload)(*args, **kwargs)
 
 
 class _Namespace:
+    """The ops of one namespace: `torch.ops.aten`, `torch.ops.mylib`."""
+
+    def __init__(self, name: str) -> None:
+        self.__name__ = f"torch.ops.{name}"
+        self._name = name
+
     def __getattr__(self, name: str) -> OpOverloadPacket:
         if name.startswith("__"):
             raise AttributeError(name)
-        made = OpOverloadPacket(name)
-        setattr(self, name, made)
+        if self._name != "aten" and not finders.own(f"{self._name}::{name}"):
+            raise AttributeError(f"'_OpNamespace' '{self._name}' object has no attribute '{name}'")
+        made = OpOverloadPacket(name, self._name)
+        if self._name == "aten":
+            setattr(self, name, made)
+        else:  # it may be defined anew
+            made = _packets.setdefault(made._qualified_op_name, made)
         return made
 
+    def __repr__(self) -> str:
+        return f"<module '{self.__name__}' from 'torch.ops'>"
 
-aten = _Namespace()
+
+_packets: dict[str, OpOverloadPacket] = {}
+_namespaces: dict[str, _Namespace] = {}
+
+
+def namespace(name: str) -> _Namespace:
+    """Return the ops of a namespace."""
+    return _namespaces.setdefault(name, _Namespace(name))
+
+
+aten = namespace("aten")
 
 
 def overload_of(state: Any) -> OpOverload:

@@ -1,0 +1,1 @@
+"""Ops that programs define: their schemas, implementations and gradients."""
