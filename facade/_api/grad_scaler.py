@@ -2,7 +2,8 @@
 
 Whether a gradient overflowed is known only when the program has run, so a step that must be
 skipped is recorded like any other, and its result is chosen inside the program. Nothing is
-observed, and forward, backward, check and update stay one program.
+observed, and forward, backward, check and update stay one program: it runs at `update()`, which
+would else be compiled into the step that comes next.
 """
 
 from __future__ import annotations
@@ -18,11 +19,14 @@ import jax.numpy as jnp
 
 from leafax.functional.program.op import Op
 
-from .._core.dtypes import float16, float32, int32
+from .._core.dtypes import float16
 from .._core.grad_modes import no_grad
 from .._core.handle import Handle
+from .._core.run_log import STEP
+from .._core.trie import local
 from .._ops.composites.multi_tensor_writes import update_many
-from .._ops.creation.factories import full
+from .._runtime.cut import cut
+from .._tracing.inputs import from_array
 
 
 class _Stage(enum.Enum):
@@ -94,8 +98,8 @@ class GradScaler:
             return outputs
         if isinstance(outputs, Handle):
             if self._scale is None:
-                self._scale = full((), self._init_scale, dtype=float32)
-                self._growth_tracker = full((), self._init_growth_tracker, dtype=int32)
+                self._scale = from_array(jnp.asarray(self._init_scale, "float32"))
+                self._growth_tracker = from_array(jnp.asarray(self._init_growth_tracker, "int32"))
             return outputs * self._scale  # type: ignore[operator]
         if isinstance(outputs, Iterable):
             scaled = map(self.scale, outputs)
@@ -170,7 +174,11 @@ class GradScaler:
                 raise AssertionError("No inf checks were recorded prior to update.")
             numbers = (self._growth_factor, self._backoff_factor, self._growth_interval)
             update_many(_UPDATE, [self._scale, self._growth_tracker], tuple(found), numbers=numbers)
+            del found
+        stepped = any(s["stage"] is _Stage.STEPPED for s in self._states.values())
         self._states = defaultdict(_fresh)
+        if stepped and local.cuts.capture is None:
+            cut(STEP)
 
     def get_scale(self) -> float:
         """Return the scale; observes it. 1.0 if disabled."""
