@@ -10,7 +10,7 @@ __all__ = ["TorchVersion"]
 
 _VERSION = re.compile(
     r"v?(\d+(?:\.\d+)*)(?:[-_.]?(a|b|c|rc|alpha|beta|pre|preview)[-_.]?(\d*))?"
-    r"(?:[-_.]?(?:post|rev|r)[-_.]?(\d*))?(?:[-_.]?dev[-_.]?(\d*))?(?:\+[a-z0-9]+(?:[-_.][a-z0-9]+)*)?",
+    r"(?:[-_.]?(?:post|rev|r)[-_.]?(\d*))?(?:[-_.]?dev[-_.]?(\d*))?(?:\+([a-z0-9]+(?:[-_.][a-z0-9]+)*))?",
     re.IGNORECASE,
 )
 _STAGES = {"a": 0, "alpha": 0, "b": 1, "beta": 1, "c": 2, "rc": 2, "pre": 2, "preview": 2}
@@ -24,7 +24,7 @@ def _key(version: Any) -> tuple[Any, ...] | None:
     found = _VERSION.fullmatch(str(version).strip())
     if found is None:
         return None
-    numbers, stage, count, post, dev = found.groups()
+    numbers, stage, count, post, dev, build = found.groups()
     release = [int(n) for n in numbers.split(".")]
     while release and not release[-1]:  # 2.0 is 2
         release.pop()
@@ -32,14 +32,18 @@ def _key(version: Any) -> tuple[Any, ...] | None:
     kind = -1 if bare_dev else _STAGES.get((stage or "").lower(), _FINAL)
     return (
         tuple(release), kind, int(count or 0), -1 if post is None else int(post or 0),
-        dev is None, int(dev or 0),
+        dev is None, int(dev or 0), _build_key(build),
     )  # fmt: skip
+
+
+def _build_key(build: str | None) -> tuple[Any, ...]:
+    """Return what builds of one version are ordered by: `+cpu` comes after none, before `+1`."""
+    parts = re.split(r"[-_.]", build.lower()) if build else []
+    return tuple([(1, int(p), "") if p.isdigit() else (0, 0, p) for p in parts])
 
 
 class TorchVersion(str):
     """A version as a text, which compares by its numbers.
-
-    The build (`+cpu`) does not count.
 
     >>> TorchVersion("2.13.0") > "2.9", TorchVersion("2.13.0+cpu") >= (2, 13)
     (True, True)

@@ -35,9 +35,15 @@ class _Finder:
         return spec
 
 
-def when_imported(name: str, act: Callable[[ModuleType], None]) -> None:
-    """Call `act(module)` for a module of that name, now or as soon as it is imported."""
+def when_imported(name: str, act: Callable[[ModuleType], None]) -> Any:
+    """Call `act(module)` for a module of that name, now or as soon as it is imported.
+
+    Returns:
+      The finder that waits on `sys.meta_path`, None if the module is there.
+    """
     if name in sys.modules:
         act(sys.modules[name])
-    else:
-        sys.meta_path.insert(0, _Finder(name, act))  # type: ignore[arg-type]
+        return None
+    finder: Any = _Finder(name, act)
+    sys.meta_path.insert(0, finder)
+    return finder

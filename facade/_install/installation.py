@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.metadata
 import sys
 from importlib.machinery import PathFinder
-from types import ModuleType
 from typing import Any
 
 from .._api.when_imported import when_imported
@@ -64,7 +63,7 @@ def install() -> None:
         vars(sys.modules[name])["__version__"] = TorchVersion(VERSION)
     vars(sys.modules["leafax"])["torch"] = sys.modules["leafax"]  # `torch.torch` is PyTorch's
     vars(sys.modules["leafax.functional"])["__getattr__"] = _function
-    when_imported("pkg_resources", _tell)
+    _before["pkg_resources"] = when_imported("pkg_resources", add_to_working_set)
     importlib.invalidate_caches()
 
 
@@ -87,7 +86,10 @@ def uninstall() -> None:
         vars(sys.modules[name])["__version__"] = _before.pop(name)
     del vars(sys.modules["leafax"])["torch"]
     del vars(sys.modules["leafax.functional"])["__getattr__"]
-    if "pkg_resources" in sys.modules:
+    waits = _before.pop("pkg_resources")
+    if waits in sys.meta_path:
+        sys.meta_path.remove(waits)
+    elif "pkg_resources" in sys.modules:
         remove_from_working_set(sys.modules["pkg_resources"])
     importlib.invalidate_caches()
 
@@ -97,8 +99,3 @@ def _function(name: str) -> Any:
     if name in _FUNCTIONS and hasattr(sys.modules["leafax"], name):
         return getattr(sys.modules["leafax"], name)
     raise AttributeError(f"module 'leafax.functional' has no attribute '{name}'")
-
-
-def _tell(pkg_resources: ModuleType) -> None:
-    if is_installed():
-        add_to_working_set(pkg_resources)
