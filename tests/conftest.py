@@ -17,6 +17,7 @@ import pytest
 from jax._src.lru_cache import _CACHE_SUFFIX, LRUCache
 
 import leafax
+from leafax._core.trie import local
 
 os.environ.setdefault("LEAFAX_TRACEBACK", "full")  # what fails in a test is most often leafax
 
@@ -186,3 +187,11 @@ def one_copy_of_each_module() -> Iterator[None]:
     yield
     twice = {"facade", "functional", "adapters"} & set(sys.modules)
     assert not twice, f"import {sorted(twice)} through `leafax`, not by folder"
+
+
+@pytest.fixture
+def all_recorded() -> Iterator[None]:
+    """Record ops on small data on the host as well, which NumPy computes at once else."""
+    local.cuts.at_once = False
+    yield
+    local.cuts.at_once = True

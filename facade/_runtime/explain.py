@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from .._core.run_log import Compilation, Run, compilations, history
+from .._core.run_log import Compilation, Run, at_once, compilations, fallbacks, history
 from .compilations import tell
 
 LONGEST = 8  # runs of a loop's turn that the table takes together
@@ -22,10 +22,16 @@ class Report:
       runs: the records.
       compilations: XLA's own: of programs, of ops alone, of other arrays, and those of JAX code in
         which leafax has no part.
+      at_once: how many ops on small data on the host NumPy computed, or wrote, without a program.
+      fallbacks: why calls of compiled functions run plainly, with the user's line.
     """
 
-    def __init__(self, runs: list[Run], made: list[Compilation]) -> None:
-        self.runs, self.compilations = runs, made
+    def __init__(
+        self, runs: list[Run], made: Sequence[Compilation] = (), at_once: int = 0,
+        fallbacks: Sequence[tuple[str, tuple[str, int]]] = (),
+    ) -> None:  # fmt: skip
+        self.runs, self.compilations, self.at_once = runs, made, at_once
+        self.fallbacks = fallbacks
 
     def __iter__(self) -> Iterator[Run]:
         return iter(self.runs)
@@ -42,8 +48,13 @@ class Report:
         return sum(run.how == "compiled" for run in self.runs)
 
     def __str__(self) -> str:
+        at_once = []
+        if self.at_once:
+            ops = "1 op" if self.at_once == 1 else f"{self.at_once} ops"
+            at_once = [f"computed at once by NumPy, in no program: {ops} on small data on the host"]
+        at_once += [f"{why} (at {Path(f).name}:{line})" for why, (f, line) in self.fallbacks]
         if not self.runs:
-            return "nothing has run yet"
+            return "\n".join(at_once) or "nothing has run yet"
         lines, i = ["ops  how        ms        in  out saved donated  cut by"], 0
         kinds = [run._replace(seconds=0.0) for run in self.runs]
         while i < len(kinds):
@@ -57,7 +68,7 @@ class Report:
                     f"     {told}, {turns - 1} times more, {took:.2f} ms each in the median"
                 )
             i += period * turns
-        return "\n".join([*lines, *self._compiled()])
+        return "\n".join([*lines, *self._compiled(), *at_once])
 
     def _compiled(self) -> list[str]:
         """Sum up in a line what XLA compiled."""
@@ -117,8 +128,11 @@ def explain(last: int | None = None, *, clear: bool = False) -> Report:
     """
     if history:
         tell()
-    runs, made = list(history), list(compilations)
+    runs, made, ops = list(history), list(compilations), at_once.ops
+    plain = list(fallbacks)
     if clear:
         history.clear()
+        fallbacks.clear()
         compilations.clear()
-    return Report(runs, made) if last is None else Report(runs[-last:], [])
+        at_once.ops = 0
+    return Report(runs, made, ops, plain) if last is None else Report(runs[-last:])

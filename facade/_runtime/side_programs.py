@@ -9,7 +9,7 @@ import jax
 import numpy as np
 
 from leafax.functional.execution.plan import plan_for
-from leafax.functional.execution.single_ops import is_exact, on_host
+from leafax.functional.execution.single_ops import is_exact
 from leafax.functional.program.program import Input, Node
 from leafax.functional.program.slices import PlacedEntry, needed_entries, renumber
 
@@ -70,7 +70,7 @@ def settle_early(t: Any, reason: str) -> bool:
     if value.role != NOWHERE or value.requires_grad or t._stale is not None or not _is_last(value):
         return False
     array = _beside(trace, value.index, reason)
-    if array is None or not on_host():
+    if array is None:
         return False
     root._array = np.array(to_host(array))
     for x in (root, t):

@@ -20,7 +20,7 @@ _INTS = {int, type(None)}
 
 
 def _at(x: Any, dim: int, key: Any) -> Any:
-    return x[(slice(None),) * (dim % x.ndim) + (key, ...)]
+    return x[key, ...] if not dim else x[(slice(None),) * (dim % x.ndim) + (key, ...)]
 
 
 def _narrow(x: Any, dim: int, start: int, length: int) -> Any:
@@ -38,12 +38,29 @@ def _reshape(x: Any, shape: tuple[int, ...]) -> Any:
     return x.reshape(shape) if x.flags.c_contiguous else None  # else it is copied each time
 
 
+def _squeeze(x: Any, dim: Any = None) -> Any:
+    if dim is None:
+        return x.squeeze()
+    dims = dim if type(dim) is tuple else (dim,)
+    return x.squeeze(tuple([d for d in dims if x.ndim and x.shape[d] == 1]))
+
+
+def _turned(x: Any) -> Any:
+    return np.swapaxes(x, -1, -2) if x.ndim > 1 else None
+
+
 # How the data are read that a view op sees: functions of the array and the op's arguments.
 _READERS: dict[Op, Callable[..., Any]] = {
     TABLE["select"]: _at, TABLE["narrow"]: _narrow, TABLE["slice"]: _slice,
     TABLE["view"]: _reshape, TABLE["reshape"]: _reshape, TABLE["unsqueeze"]: np.expand_dims,
-    TABLE["transpose"]: np.swapaxes, TABLE["t"]: np.transpose,
+    TABLE["transpose"]: np.swapaxes, TABLE["t"]: np.transpose, TABLE["permute"]: np.transpose,
+    TABLE["squeeze"]: _squeeze, TABLE["alias"]: lambda x: x, TABLE["mT"]: _turned,
 }  # fmt: skip
+
+
+def is_read(op: Op) -> bool:
+    """Return whether NumPy knows how to read what a view op sees."""
+    return op in _READERS
 
 
 def read_like(op: Op, other: Op) -> None:
@@ -55,7 +72,8 @@ def data_of(t: Any, wait: bool = False) -> np.ndarray | None:
     """Return the data of a tensor at rest where they lie in memory; None if unknown.
 
     Args:
-      wait: for what a program computes still; else that is left to programs that follow.
+      wait: for what a program computes still, and for its way from a device; else that is left to
+        programs that follow.
     """
     with sharing:
         array, lens = t._array, None
@@ -69,22 +87,33 @@ def data_of(t: Any, wait: bool = False) -> np.ndarray | None:
             if lens is None or type(source) is ref:
                 return None
             array = source._array
-    if array is None or array.dtype.kind not in "biufc" or not on_host():
+    if array is None or array.dtype.kind not in "biufc":
         return None
     if not isinstance(array, np.ndarray):
         if isinstance(array, jax.core.Tracer) or not (wait or is_confined() or array.is_ready()):
             return None
-        wait_for(array)
-        # No array of JAX's that keeps one of NumPy's: it could be written over no more.
-        array = np.asarray(memoryview(array))
-    for op, args, kwargs in lens or ():
+        if on_host():
+            wait_for(array)
+            # No array of JAX's that keeps one of NumPy's: it could be written over no more.
+            array = np.asarray(memoryview(array))
+        elif wait:
+            array = np.asarray(array)
+        else:
+            return None
+    return read_through(array, lens) if lens else array
+
+
+def read_through(array: np.ndarray, lens: Any) -> np.ndarray | None:
+    """Return the part of an array that a lens sees, in the same memory; None if unknown."""
+    found: Any = array
+    for op, args, kwargs in lens:
         reader = _READERS.get(op)
         if reader is None or kwargs or not all(map(_is_static, args)):
             return None
-        array = reader(array, *args)
-        if array is None:
+        found = reader(found, *args)
+        if found is None:
             return None
-    return array
+    return found  # type: ignore[no-any-return]
 
 
 def _is_static(x: Any) -> bool:

@@ -266,7 +266,7 @@ def _detach(t: Any, own: bool) -> Any:
     at_rest = t._v.index < 0 and t._array is not None
     if at_rest and not (own or t._shares or t._duals or t._v.inference):
         return detached(t)
-    if at_rest and t._store is None:
+    if at_rest and (t._store is None or t._store.cell._array is t._array):
         out = from_array(t._array, inference=t._v.inference)
         out._v = resting(out._v.aval, False, NOWHERE, t._v.inference, t._v.strides)
     else:

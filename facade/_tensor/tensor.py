@@ -21,6 +21,7 @@ from .._dispatch.conj_neg_bits import check_numpy
 from .._dispatch.export import function_of
 from .._dispatch.record import register
 from .._dispatch.tangents import get_tangent
+from .._host.compute import INTEGER
 from .._ops.creation.dlpack import exported
 from .._ops.creation.from_data import tensor
 from .._ops.creation.legacy_constructors import legacy_tensor
@@ -28,7 +29,6 @@ from .._ops.creation.to import to
 from .._ops.indexing import getitem
 from .._ops.writes.apply_inplace import apply_inplace
 from .._runtime.cut import observe
-from .._runtime.host.host_integers import INTEGER
 from .._runtime.host.loop_over_integers import items_of
 from .._storage.shared_storage import share_views
 from .._tracing.tracer_checks import refuse_constant

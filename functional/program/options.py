@@ -42,3 +42,11 @@ def lowerings(**choices: str) -> dict[str, str]:
             raise ValueError(f"there is no lowering {name}={way!r}; there are {known}")
     _chosen.update(choices)
     return dict(_chosen)
+
+
+def may_run_op_by_op() -> bool:
+    """Return whether values may be computed by other means than a compiled program.
+
+    They may differ from those of later runs by rounding.
+    """
+    return _chosen["op_by_op"] == "auto"

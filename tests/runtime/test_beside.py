@@ -46,6 +46,7 @@ def test_tokens_are_looked_at_without_a_cut() -> None:
     assert [run.reason for run in leafax.explain()] == ["item()", "tolist()"]
 
 
+@pytest.mark.usefixtures("all_recorded")
 def test_a_sentence_that_is_taken_apart_is_looked_at_once() -> None:
     """Its tokens are outputs of one op; at a hundred tokens each took a hundredfold."""
     words = leafax.tensor([3, 1, 4, 1, 5]) + 0  # not at rest
@@ -84,6 +85,7 @@ def test_what_follows_from_integers_is_looked_at(name: str) -> None:
     assert cuts() == (["synchronize()"] if name != "float" else ["synchronize()", "item()"])
 
 
+@pytest.mark.usefixtures("all_recorded")
 def test_what_is_rounded_and_what_requires_grad_cuts() -> None:
     w = leafax.ones(2, requires_grad=True)
     y = w * 3

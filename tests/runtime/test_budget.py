@@ -23,6 +23,7 @@ def limit_bytes(monkeypatch: pytest.MonkeyPatch, limit: int) -> None:
         monkeypatch.setattr(module, "BUDGET_BYTES", limit)
 
 
+@pytest.mark.usefixtures("all_recorded")
 def test_batches_that_only_the_program_holds_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     limit_bytes(monkeypatch, 100_000)
     total = leafax.tensor(0.0)

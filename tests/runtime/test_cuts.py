@@ -77,6 +77,7 @@ def test_steady_state_compiles_nothing() -> None:
     assert report.compiles == 0, "numbers that change are inputs"
 
 
+@pytest.mark.usefixtures("all_recorded")
 def test_a_number_that_changes_compiles_twice_at_most() -> None:
     x = leafax.ones(3)
     values = []
@@ -106,6 +107,7 @@ def test_slices_at_changing_places_compile_once() -> None:
 
 
 @pytest.mark.parametrize("batches", ["split", "chunk", "unbind", "tensor_split", "iterated"])
+@pytest.mark.usefixtures("all_recorded")
 def test_batches_that_are_pieces_of_one_tensor_are_one_program(batches: str) -> None:
     forget_runs()  # what came of this line with other batches
     rows = np.arange(72.0).reshape(12, 6)
@@ -119,6 +121,7 @@ def test_batches_that_are_pieces_of_one_tensor_are_one_program(batches: str) -> 
     assert len(how) >= 6 and set(how[4:]) == {"cached"}
 
 
+@pytest.mark.usefixtures("all_recorded")
 def test_windows_at_random_places_compile_a_few_times_only() -> None:
     """The batches of character models: ten slices each, none where it was the turn before."""
     x = leafax.arange(100.0)

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from helpers.sameness import Log, same
 
+import pytest
+
 import leafax
 
 
@@ -81,6 +83,7 @@ def test_what_is_gathered_is_read_when_it_is_gathered() -> None:
     same(program)
 
 
+@pytest.mark.usefixtures("all_recorded")
 def test_a_loop_that_fills_a_tensor_is_one_node_a_write_and_compiles_once() -> None:
     for turn in range(6):
         x, table = leafax.zeros(20), leafax.zeros(4, 5, dtype=leafax.int64)

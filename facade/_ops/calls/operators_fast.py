@@ -18,7 +18,7 @@ from ..._core.dtypes import python_number
 from ..._core.overrides.state import meets_first_override
 from ..._core.trie import local
 from ..._dispatch.record import apply
-from ..._runtime.host.host_integers import INTEGER, computed
+from ..._host.compute import compute
 from ..creation.from_data import as_tensor
 
 Method = Callable[..., Any]
@@ -67,8 +67,8 @@ def binary(op: Op, cls: type) -> Method:
                     again = meets_first_override((other,))
                     return method(self, other) if again else NotImplemented
                 other = operand_
-            if self._v is INTEGER and (kind is int or (kind is cls and other._v is INTEGER)):
-                found = computed(op, self, other)
+            if self._v.index < 0 and not self._v.requires_grad:
+                found = compute(op, (self, other), None)
                 if found is not None:
                     return found
             return apply(op, self, other)

@@ -22,6 +22,8 @@ from ..._dispatch.known_calls import in_one_step
 from ..._dispatch.record import apply
 from ..._host.compute import INTEGER
 from ..._host.constants import is_pending_constant, put_constant_at_rest
+from ..._host.places import read_places, write_places
+from ..._host.rule import memory_of
 from ..._host.views import element_at_rest, view_at_rest
 from ..._host.writes import put_at_once
 from ..._storage.host_arrays import read_like
@@ -93,6 +95,9 @@ def _get(self: Any, index: Any) -> Any:
     out, advanced = _basic(self, keys, places)
     if not advanced:
         return out if out is not self else apply(TABLE["alias"], self)
+    found = read_places(out, advanced)
+    if found is not None:
+        return found
     op, more = at(TABLE["index"], places_of(out, advanced))
     return apply(op, out, advanced, *more)
 
@@ -121,6 +126,8 @@ def put(self: Any, index: Any, value: Any) -> None:
         _copy_to(self, self.unsqueeze(0), value, number)
         return
     keys, places = normalise(self, index)
+    if self._v.index < 0 and _put_at_rest(self, keys, places, value):
+        return
     try:
         if len(keys) == 1 and is_mask(keys[0]) and keys[0].dim():
             if number or value.numel() == 1:  # what the data says is not asked for
@@ -147,6 +154,17 @@ def put(self: Any, index: Any, value: Any) -> None:
             check_overlap(TABLE["index_put"], target, (value,))
         raise
     _put(target, advanced, value, number, where)
+
+
+def _put_at_rest(self: Any, keys: Any, places: Any, value: Any) -> bool:
+    """Write at index tensors of data at rest on the host; return whether that was possible."""
+    if memory_of(self) is None or not any(isinstance(k, Handle) for k in keys):
+        return False
+    try:
+        target, advanced = _basic(self, keys, places)
+    except IndexError:  # it is raised where it is recorded
+        return False
+    return write_places(target, advanced, value)
 
 
 # NumPy's integers, and those of its other numbers that Python's classes are bases of.

@@ -25,6 +25,7 @@ from ..._core.trie import EXTERNAL, LEAF, NODE, Mode, State, Value, local
 from ..._core.view_ops import spell, writing
 from ..._core.warn_once import drops_imaginary
 from ..._dispatch.record import known, record
+from ..._host.writes import write_at_once
 from ..._rules.node_edges import WRAPS
 from ..._rules.node_names import COMPARISONS
 from ..._rules.strides.layouts import elementwise
@@ -115,8 +116,11 @@ def known_write(op: Op, t: Any, args: tuple[Any, ...]) -> bool:
 
 def apply_inplace(op: Op, t: Any, *args: Any, _key: Any = None, **kwargs: Any) -> Any:
     """Record the in-place variant of `op` on `t` and write its result; returns `t`."""
-    if not kwargs and _key is None and known_write(op, t, args):
-        return t
+    if _key is None:
+        if not kwargs and known_write(op, t, args):
+            return t
+        if t._v.index < 0 and write_at_once(inplace_of(op), t, args, kwargs):
+            return t
     with sharing:  # a write reads the whole memory, and replaces it
         return _write(op, t, *args, _key=_key, **kwargs)
 

@@ -8,6 +8,7 @@ from typing import Any
 from leafax.functional.program.dtypes import cast, category, cpp_name
 from leafax.functional.program.op import TABLE, Op
 
+from ..._host.compute import elementwise_writes
 from ..._rules.node_names import COMPARISONS
 from .check_dtype import check_cast
 
@@ -78,10 +79,13 @@ def inplace_of(op: Op) -> Op:
         return cast(out, self.dtype)
 
     fn.__signature__ = op.signature  # type: ignore[attr-defined]
-    return Op(
+    made = Op(
         fn, name=op.name, namespace=op.namespace, backward=_NODES.get(op.backward, op.backward),
         saves={"result": "*"} if op.name in _OF_RESULT else op.saves,
         differentiable=op.differentiable or op.name in COMPARISONS, numbers=op.numbers,
         fits=op.fits, need=op.need, check=op.check,
         random=op.random, residuals=op.residuals, overwrites=True, no_gradient=op.no_gradient,
     )  # fmt: skip
+    if op.elementwise:
+        elementwise_writes.add(made)
+    return made

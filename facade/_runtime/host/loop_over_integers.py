@@ -3,32 +3,69 @@
 from __future__ import annotations
 
 from typing import Any
+from weakref import ref
 
+import numpy as np
+
+from ..._core.locks import sharing
 from ..._core.run_log import LOOP
 from ..._core.trie import NOWHERE, local
+from ..._host.rule import is_free, memory_of
+from ..._host.views import items
+from ..._storage.host_arrays import data_of
 from ..._tracing.preparations import has_graph
 from ..cut import cut
 from ..side_programs import settle_early
-from .host_views import is_free, items
 
 MOST = 4096  # elements that one looks at so: each takes as long as a short program
 
 
 def items_of(t: Any) -> list[Any] | None:
-    """Return the elements of a vector of integers; None where they are to be recorded."""
+    """Return what a loop over a tensor goes through, on the host; None where it is recorded.
+
+    That is so for a tensor that is there, and for a vector of integers, which are looked at.
+    """
     value = t._v
-    if value.dtype.kind not in "iu" or len(value.shape) != 1 or value.numel > MOST:
+    if value.numel > MOST:
         return None
-    found = items(t)
-    if found is not None or not _is_pending(t) or not is_free():
-        return found
-    if not has_graph(local.trace.state):
-        cut(LOOP, (t,))
-    elif not settle_early(t, LOOP):
+    if value.index < 0 and memory_of(t) is not None:
+        return items(t)
+    if value.dtype.kind not in "iu" or len(value.shape) != 1 or not is_free():
         return None
+    if _is_pending(t):
+        if not has_graph(local.trace.state):
+            cut(LOOP, (t,))
+        elif not settle_early(t, LOOP):
+            return None
+    elif value.index >= 0:
+        return items(t)
+    _keep_on_host(t)
     return items(t, wait=True)
 
 
 def _is_pending(t: Any) -> bool:
     value = t._v
     return t._trace is local.trace and value.index >= 0 and value.role == NOWHERE
+
+
+def _keep_on_host(t: Any) -> None:
+    """Keep what was looked at where Python reads it again and again."""
+    holder, sharers = t, t._viewers
+    if t._viewed is not None:
+        holder, lens = t._viewed
+        if lens is None or type(holder) is ref:
+            return
+        sharers = holder._viewers
+    elif t._shares and sharers is None and t._store is not None:
+        holder, sharers = t._store.cell, t._store.members
+    if holder._trace is not None or holder._v.numel > MOST or memory_of(holder) is not None:
+        return
+    data = data_of(holder, wait=True)
+    if data is None:
+        return
+    with sharing:
+        holder._array = np.array(data)
+        for sharer in sharers or ():
+            other = sharer()
+            if other is not None and other is not holder:
+                other._array = None  # it is read from there

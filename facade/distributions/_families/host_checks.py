@@ -11,7 +11,7 @@ import numpy as np
 from leafax.functional.program.op import TABLE
 
 from ..._core.handle import Handle
-from ..._runtime.host.host_views import is_free
+from ..._host.rule import is_free
 from ..._storage.host_arrays import data_of
 from .. import constraints as c
 

@@ -22,7 +22,7 @@ from ...program.symbolic_traces import Lengths, collect_errors
 from ..confined import confined
 from .array_rules import Unsupported
 from .random import DRAWING, OF_KEYS, RANDOM_RULES, is_threefry
-from .rules import ROUNDED, RULES
+from .rules import ROUNDED, RULES, Cast
 from .windows import Product
 
 _Step = tuple[Callable[..., Any], list[int], list[int], list[np.dtype[Any]]]
@@ -73,6 +73,31 @@ class Evaluator:
             for step in self._steps:
                 _take(step, values)
         return [np.array(values[i]) for i in self._outputs]
+
+    @property
+    def outputs(self) -> int:
+        """Count the results."""
+        return len(self._outputs)
+
+    def as_ufunc(self) -> tuple[np.ufunc, list[tuple[int, np.dtype[Any] | None]]] | None:
+        """Return the ufunc of NumPy that the whole program is; None if it is more than that.
+
+        Returns:
+          the ufunc, and its arguments: which inputs they are, and dtypes that these are cast to.
+        """
+        if not self._steps or len(self._outputs) != 1:
+            return None
+        *casts, (fn, given, made, _) = self._steps
+        if not isinstance(fn, np.ufunc) or made != self._outputs:
+            return None
+        arguments: dict[int, Any] = {place: (k, None) for k, place in enumerate(self._inputs)}
+        for cast, places, results, dtypes in casts:
+            if not isinstance(cast, Cast) or places[0] not in arguments:
+                return None
+            arguments[results[0]] = (arguments[places[0]][0], dtypes[0])
+        if not all(place in arguments for place in given):
+            return None
+        return fn, [arguments[place] for place in given]
 
     def _place(self, places: dict[Any, int], variable: Any) -> int:
         aval = self._aval(variable)

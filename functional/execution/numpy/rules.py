@@ -56,11 +56,23 @@ def _only(kind: str, fn: Any) -> _Rule:
     return rule
 
 
+class Cast:
+    """A function that casts to a dtype as NumPy does."""
+
+    __slots__ = ("_dtype",)
+
+    def __init__(self, dtype: Any) -> None:
+        self._dtype = dtype
+
+    def __call__(self, x: Any) -> Any:
+        return x.astype(self._dtype)
+
+
 def _convert(given: Any, made: Any, **_: Any) -> Any:
     dtype = made[0].dtype
     if given[0].dtype.kind == "f" and dtype.kind in "iu":
         return _truncated(np.iinfo(dtype))
-    return lambda x: x.astype(dtype)
+    return Cast(dtype)
 
 
 def _truncated(bounds: Any) -> Callable[..., Any]:
@@ -136,6 +148,13 @@ def _power(given: Any, made: Any, *, y: int) -> Any:
         return np.square if y == 2 else lambda x: x * x * x
     exponent = given[0].dtype.type(y)
     return lambda x: np.power(x, exponent)
+
+
+def _raised(given: Any, made: Any) -> Any:
+    same = given[0].dtype == given[1].dtype
+    if given[0].dtype.kind != "f" and not (same and given[0].dtype.kind in "iu"):
+        raise Unsupported
+    return np.power
 
 
 def _sign(x: Any) -> Any:
@@ -229,7 +248,7 @@ RULES: dict[str, _Rule] = {
         "acos": np.arccos, "atan": np.arctan, "sinh": np.sinh, "cosh": np.cosh,
         "asinh": np.arcsinh, "acosh": np.arccosh, "atanh": np.arctanh, "exp2": np.exp2,
         "floor": np.floor, "ceil": np.ceil,
-        "is_finite": np.isfinite, "atan2": np.arctan2, "pow": np.power,
+        "is_finite": np.isfinite, "atan2": np.arctan2,
         "rsqrt": lambda x: 1 / np.sqrt(x), "logistic": lambda x: 1 / (1 + np.exp(-x)),
     }.items()},
     **{name: _reduced(fn) for name, fn in {
@@ -237,7 +256,7 @@ RULES: dict[str, _Rule] = {
     }.items()},
     "reduce_and": _reduced(np.all, "b"), "reduce_or": _reduced(np.any, "b"),
     "erf": _special("erf"), "erfc": _special("erfc"),
-    "integer_pow": _power, "select_n": _select, "iota": _iota,
+    "integer_pow": _power, "pow": _raised, "select_n": _select, "iota": _iota,
     "convert_element_type": _convert, "dot_general": _dot,
     "conv_general_dilated": _convolution, "reshape": _reshape, "tile": _tile,
     "top_k": _greatest, "weighted_taps": _weighted,

@@ -1,7 +1,8 @@
 """Tensors at rest that are stacked or joined come to the program as one input.
 
 As PyTorch does, NumPy gathers them at once: `stack([data[i] for i in ix])` is no part of the
-training step, whose program would take each slice, and its start, by itself.
+training step, whose program would take each slice, and its start, by itself. So are those that an
+index picks.
 """
 
 from __future__ import annotations
@@ -11,10 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from ..._core.host_transfer import room
-from ..._storage.host_arrays import data_of
-from ..._tracing.inputs import from_array
-from .host_views import is_free, is_plain
+from .._core.host_transfer import room
+from .._core.run_log import at_once
+from .._storage.host_arrays import data_of
+from .compute import kind_of, tensor_on
+from .constants import is_pending_constant, put_constant_at_rest
+from .rule import is_free, is_plain
 
 _JOINED: dict[str, Any] = {"stack": np.stack, "cat": np.concatenate}
 
@@ -24,11 +27,16 @@ def joined(name: str, tensors: Sequence[Any], dim: int) -> Any:
     join = _JOINED.get(name)
     if join is None or not tensors or type(dim) is not int or not is_free():
         return None
+    if not all(map(is_plain, tensors)):
+        return None
+    pending = [t for t in tensors if t._array is None and not t._shares]
+    if pending and (len(pending) == len(tensors) or not all(map(is_pending_constant, pending))):
+        return None
     kind = None
     arrays = []
     for t in tensors:
-        if not is_plain(t):
-            return None
+        if pending:
+            put_constant_at_rest(t)
         value = t._v.resting
         if value is not kind:
             if kind is not None and (name == "stack" or value.dtype != kind.dtype):
@@ -58,4 +66,5 @@ def _joined(name: str, join: Callable[..., Any], arrays: list[Any], dim: int) ->
         shape[dim] = sum(a.shape[dim] for a in arrays)
     out = room(tuple(shape), arrays[0].dtype)
     join(arrays, dim, out=out)
-    return from_array(out)
+    at_once.ops += 1
+    return tensor_on(out, kind_of(out.dtype, out.shape))
