@@ -12,9 +12,9 @@ _SPARSE = "there are no sparse tensors"
 # Modules that few programs need: they are imported when somebody asks for them.
 LATER = (
     "__config__", "_custom_ops", "_dynamo", "_inductor", "_jit_internal", "_subclasses",
-    "_tensor_str", "ao", "classes", "compiler", "distributed", "distributions", "export", "futures", "hub", "jit",
-    "library", "mps", "mtia", "multiprocessing", "nested", "onnx", "profiler", "quantization",
-    "quasirandom", "storage", "torch_version", "xpu",
+    "_tensor_str", "ao", "classes", "compiler", "distributed", "distributions", "export", "futures",
+    "hub", "jit", "library", "mps", "mtia", "multiprocessing", "nested", "onnx", "profiler",
+    "quantization", "quasirandom", "storage", "torch_version", "xpu",
 )  # fmt: skip
 # Names that come from such modules.
 _HOMES = {
