@@ -10,6 +10,7 @@ from .._core.cast_tensors import casts
 from .._core.handle import tensors_in
 from .._core.trie import NODE, NOWHERE, Trace, Value
 from .._core.view_ops import Lens, Pieces, read_of
+from .._host.rule import memory_of
 from .._tracing import inputs
 from .._tracing.inputs import rests
 from .._tracing.undo import Write
@@ -24,7 +25,7 @@ class Before:
 
     __slots__ = (
         "trace", "tensors", "state", "values", "ways", "counts", "shared", "inputs", "undo",
-        "sources", "graph", "cast",
+        "sources", "graph", "cast", "on_host",
     )  # fmt: skip
 
     def __init__(self, trace: Trace, tensors: list[Any]) -> None:
@@ -36,6 +37,7 @@ class Before:
         self.inputs, self.undo = len(trace.arrays), len(trace.memory.undo)
         self.sources, self.graph = len(trace.sources), _notes(trace)
         self.cast = set(casts.kept) if trace.state.mode.autocast is not None else None
+        self.on_host = bool(tensors) and memory_of(tensors[0]) is not None
 
     def keep(self, key: Any, out: Any) -> None:
         """Keep what the call did under `key`, if that can be told."""
@@ -61,7 +63,10 @@ class Before:
         results = [self._result(x, new) for x in outs]
         if all(r is not None for r in results):
             effects = Effects(tuple(entries), tuple(writes), tuple(kept))
-            self.state.next[key] = KeptCall(state, effects, results, wrap)  # type: ignore[arg-type]
+            call = KeptCall(state, effects, results, wrap)  # type: ignore[arg-type]
+            if len(entries) == len(self.tensors) and not self.on_host:
+                call.asks = not any(e.value.requires_grad for e in entries)
+            self.state.next[key] = call
 
     def _entries(self, arrays: list[Value], new: set[Value]) -> list[Entry] | None:
         """Return which tensors entered as which values; None if anything else entered."""

@@ -12,6 +12,7 @@ from .._core.locks import running, sharing
 from .._core.transforms_running import active
 from .._core.trie import State, Trace, Value, local
 from .._core.view_ops import Lens, read_of
+from .._host.rule import memory_of
 from .._storage.pending_views import view_again
 from .._storage.shared_storage import share
 from .._storage.write import bump, rebind, written_once
@@ -203,9 +204,10 @@ class KeptCall:
       twins: places of tensors that enter and are alike: they must not be one.
       nbytes: what those that enter weigh.
       results: one, or those of the sequence that `wrap` makes; `views` are those among them.
+      asks: all its tensors entered, from elsewhere than the host: there they are computed at once.
     """
 
-    __slots__ = ("state", "value", "effects", "twins", "nbytes", "results", "views", "wrap")
+    __slots__ = ("state", "value", "effects", "twins", "nbytes", "results", "views", "wrap", "asks")
 
     def __init__(
         self, state: State, effects: Effects, results: list[Result],
@@ -221,6 +223,7 @@ class KeptCall:
         )  # fmt: skip
         self.nbytes = sum((e.cell or e.value).nbytes for e in into)
         self.views = [r for r in results if type(r) is View]
+        self.asks = False
         self.value: Value | None = None
         if wrap is None and self.effects is None and type(results[0]) is Fresh:
             self.value = None if results[0].writes else results[0].value
@@ -245,7 +248,7 @@ class KeptCall:
 
     def _may(self, effects: Effects, trace: Trace, tensors: list[Any]) -> bool:
         if effects.entries:
-            if running:
+            if running or self.asks and memory_of(tensors[0]) is not None:
                 return False
             for entry in effects.entries:
                 if not entry.may(tensors[entry.place], trace):

@@ -95,7 +95,7 @@ def in_one_step(fn: F, op: Op | None = None) -> F:
             out = kept.take(trace, tensors)
             if out is not MISSED:
                 return out
-        elif op is not None and tensors and tensors[0]._v.index < 0:
+        if op is not None and tensors and tensors[0]._v.index < 0:
             out = computed(op, args, kwargs, known=True)
             if out is not None:
                 return out

@@ -8,7 +8,8 @@ import numpy as np
 
 from .._core.locks import sharing
 from .._core.run_log import at_once
-from .compute import MOST, kind_of, tensor_on
+from .compute import kind_of, tensor_on
+from .plans import MOST
 from .rule import is_free, memory_of
 from .writes import write_part
 

@@ -16,7 +16,8 @@ from leafax.functional.program.options import may_run_op_by_op
 
 from .._core.locks import sharing
 from .._core.run_log import at_once
-from .compute import MOST, arrays_of, may_be_computed, plan_for
+from .compute import arrays_of, may_be_computed, plan_for
+from .plans import MOST
 from .rule import is_free, memory_of
 
 _ndarray = np.ndarray

@@ -8,7 +8,7 @@ from typing import Any
 from leafax.functional.program.dtypes import cast, category, cpp_name
 from leafax.functional.program.op import TABLE, Op
 
-from ..._host.compute import elementwise_writes
+from ..._host.plans import elementwise_writes
 from ..._rules.node_names import COMPARISONS
 from .check_dtype import check_cast
 
