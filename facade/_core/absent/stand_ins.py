@@ -60,11 +60,11 @@ def refuse_class(name: str, instead: str, *bases: type, module: str = "") -> Any
     """
     path, _, short = name.rpartition(".")
 
-    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807
+    def __new__(cls: Any, *args: Any, **kwargs: Any) -> NoReturn:  # noqa: N807
         raise NotImplementedError(refusal(name, instead))
 
     made = {
-        "__init__": __init__, "__module__": module or f"leafax.{path}".rstrip("."),
+        "__new__": __new__, "__module__": module or f"leafax.{path}".rstrip("."),
         "__doc__": f"Stand for a class that has no instances: {instead}.",
     }  # fmt: skip
     return type(short, bases, made)
