@@ -13,9 +13,10 @@ from leafax.functional.execution.plan import Plan, plan_for
 from leafax.functional.lowering.lower import is_checked
 from leafax.functional.program.program import Node, Program
 
-from .._core.trie import State, Trace
+from .._core.trie import State, Trace, local
 from .._tracing.leaf_tuples import frozen_inputs
 from .._tracing.undo import written_over
+from .turns import Reordered, is_a_turn, plan_of_turn
 
 
 class Recipe(NamedTuple):
@@ -27,7 +28,7 @@ class Recipe(NamedTuple):
       sizes: of the program, for `explain()`: ops, inputs, outputs that tensors hold.
     """
 
-    plan: Plan
+    plan: Plan | Reordered
     places: dict[int, int]
     saves: Any
     sizes: tuple[int, int, int]
@@ -53,7 +54,8 @@ def recipe_of(trace: Trace, pending: list[Any], keep: Any, donate: tuple[int, ..
         guards = tuple([(k, over[n]) for k, n in enumerate(outputs) if n in over])
     residuals = tuple((index_of[s], w) for s, w in keep.residuals) if keep else ()
     program = Program(tuple(entries), outputs, residuals)
-    plan = plan_for(program, donate, frozen_inputs(trace), guards)
+    turn = keep is None and local.cuts.capture is None and is_a_turn(entries)
+    plan = (plan_of_turn if turn else plan_for)(program, donate, frozen_inputs(trace), guards)
     sizes = len(plan.nodes), len(plan.program.entries) - len(plan.nodes), len(held)
     return Recipe(plan, {n: k for k, n in enumerate(outputs)}, keep, sizes)
 
