@@ -89,6 +89,7 @@ def view_at_rest(source: Any, lens: Any, kind: Any) -> Any:
 
 def view_of_call(op: Op, source: Any, args: tuple[Any, ...]) -> Any:
     """Make the view at rest that a call of a view op stands for; None where it is recorded."""
+    args = tuple([tuple(a) if type(a) is list else a for a in args])  # a size, say
     kind: Any = args
     if op.name in _PLACES and len(args) == _PLACES[op.name] and _INTS.issuperset(map(type, args)):
         dim, first, *length = args

@@ -252,3 +252,10 @@ def test_deterministic_algorithms_leave_what_is_rounded_to_programs() -> None:
         assert len(leafax.explain()) == 1
     finally:
         leafax.use_deterministic_algorithms(False)
+
+
+def test_views_take_sizes_as_lists() -> None:
+    x = leafax.from_numpy(np.arange(6.0))
+    for _ in range(2):  # the second call is known
+        assert x.reshape([2, 3]).permute([1, 0]).shape == (3, 2)
+        assert x.view([3, 2]).expand([1, 3, 2]).shape == (1, 3, 2)
