@@ -47,6 +47,9 @@ class OptimizedModule(Module):
     def __reduce__(self) -> Any:
         return OptimizedModule, (self._orig_mod, self.__dict__["_compiled"])
 
+    def __len__(self) -> int:
+        return len(self._orig_mod)  # type: ignore[arg-type]
+
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *dir(self._orig_mod)})
 

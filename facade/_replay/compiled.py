@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
+from functools import partial, update_wrapper
 from typing import Any
 
 from leafax.functional.program.transformation import transformation
@@ -16,10 +16,12 @@ from .._runtime.cut import cut, observe
 from .._tracing.infer import user_line
 from .._tracing.inputs import from_array
 from .capture import COMPILE, Before, record_call
+from .check import Snapshot, compare
 from .conditions import MISS
 from .python_state import PLAIN, NotReplayable, PythonState
 from .recorded import Recorded
 from .replay import Replay
+from .saved import save_replay
 from .span import Span
 
 MOST = 8  # calls of one signature that are remembered: with other flags, gradients, parameters
@@ -61,17 +63,18 @@ class CompiledFunction:
     def __init__(
         self, fn: Callable[..., Any], fullgraph: bool = False, check: bool = False
     ) -> None:
-        functools.update_wrapper(self, fn, updated=())
+        update_wrapper(self, fn, updated=())
         self._fn, self._fullgraph, self._check = fn, fullgraph, check
         self._signatures: dict[Any, _Signature] = {}
         self._groups: dict[int, Any] = {}
         self.reasons: list[str] = []
+        self._name = getattr(fn, "__qualname__", type(fn).__name__)
 
     def __reduce__(self) -> Any:
         return CompiledFunction, (self._fn, self._fullgraph, self._check)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
-        return self if instance is None else functools.partial(self, instance)
+        return self if instance is None else partial(self, instance)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         mode = local.mode
@@ -87,12 +90,50 @@ class CompiledFunction:
             return self._fn(*args, **kwargs)
         known, tensors = found
         for replay in known.replays:
-            result = replay.run(tensors)
+            if self._check and type(replay) is Replay:
+                result = self._compare(replay, tensors, args, kwargs)
+            else:
+                result = replay.run(tensors)
             if result is not MISS:
                 return result
         if known.tries >= TRIES or len(known.replays) >= MOST:
             return self._fn(*args, **kwargs)
         return self._record(known, leaves, spec, tensors)
+
+    def _compare(self, replay: Replay, tensors: list[Any], args: Any, kwargs: Any) -> Any:
+        """Replay a call, call the function plainly as well, and compare."""
+        before = Snapshot(replay.python, tensors)
+        if replay.inputs(tensors) is None or not replay.python.holds():
+            return MISS
+        return compare(
+            self._name,
+            before,
+            lambda: replay.run(tensors, False),
+            lambda: self._fn(*args, **kwargs),
+        )
+
+    def save(self, file: Any, *args: Any, **kwargs: Any) -> None:
+        """Write a call to a file, to be read by `leafax.load_compiled`.
+
+        It can run on a machine that has neither the model nor its Python.
+
+        Args:
+          file: a path, or a file that is open for writing bytes.
+          args, kwargs: of a call; one with the same signature is replayed already.
+
+        Raises:
+          RuntimeError: no such call is replayed, or what it returns has a graph.
+          TypeError: it returns something else than new tensors, or writes to its arguments.
+        """
+        leaves, spec = tree_flatten((args, kwargs))
+        found = self._signature(leaves, spec)
+        replays = [] if found is None else [r for r in found[0].replays if type(r) is Replay]
+        if found is None or not replays:
+            raise RuntimeError(
+                f"`{self._name}` is not replayed for such arguments: call it with them until "
+                f"`leafax.explain()` shows the same twice, a model under `no_grad()`, then save it"
+            )
+        save_replay(replays[-1], found[1], file)
 
     def _signature(self, leaves: list[Any], spec: Any) -> tuple[_Signature, list[Any]] | None:
         """Find what is known of calls with such arguments; None if they cannot be told apart."""
@@ -224,8 +265,7 @@ class CompiledFunction:
         Raises:
           RuntimeError: for `fullgraph`.
         """
-        name = getattr(self._fn, "__qualname__", type(self._fn).__name__)
-        told = f"leafax.compile: calls of `{name}` cannot be replayed: {why}"
+        told = f"leafax.compile: calls of `{self._name}` cannot be replayed: {why}"
         if self._fullgraph:
             raise RuntimeError(told)
         if why not in self.reasons:

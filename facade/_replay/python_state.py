@@ -35,6 +35,10 @@ PLAIN = frozenset({
 _CLOSED = frozenset({"jax", "jaxlib", "numpy", "builtins", "_thread", "threading", "weakref", "re"})
 
 
+#: Fields of a module whose entries are attributes of it.
+_MEMBERS = frozenset({"_parameters", "_buffers", "_modules"})
+
+
 class NotReplayable(Exception):
     """A call that would not do the same if its program alone were run again; says why."""
 
@@ -160,6 +164,8 @@ class PythonState:
             self._watch(lambda: (x["params"],))
             return [(f"{path}['params']", x["params"])]
         self._watch(x.values, x)
+        if path.endswith("."):  # what a module has by its name
+            return [(f"{path}{key}", y) for key, y in x.items()]
         return [
             (f"{path}[{key!r}]" if type(key) in PLAIN else f"{path}[key {k}]", y)
             for k, (key, y) in enumerate(x.items())
@@ -222,7 +228,10 @@ class PythonState:
             self._watch(lambda: [fields.get(name) for name in names])
         else:
             self._watch(fields.values, fields)
-        found += [(f"{path}.{n}", y) for n, y in fields.items() if n not in skipped]
+        found += [
+            (f"{path}." if n in _MEMBERS else f"{path}.{n}", y)
+            for n, y in fields.items() if n not in skipped
+        ]  # fmt: skip
         return found
 
 

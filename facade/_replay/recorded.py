@@ -10,6 +10,8 @@ import gc
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from .._core.handle import Handle
 from .._core.tree.trees import tree_flatten
 from .._core.trie import NODE, Trace
@@ -264,7 +266,4 @@ def _are_same(a: Any, b: Any) -> bool:
 def _are_alike(a: Source, b: Source) -> bool:
     if a.kind != "constant" or b.kind != "constant":
         return _name(a) == _name(b)
-    x, y = a.what, b.what
-    if x is y or type(x) in (int, float):
-        return type(x) is type(y) and bool(x == y)
-    return bool((x == y).all())
+    return a.what is b.what or np.array_equal(np.asarray(a.what), np.asarray(b.what))

@@ -17,6 +17,7 @@ from .._core.tree.trees import tree_unflatten
 from .._core.trie import local
 from .._runtime.cut import cut, note_run, observe
 from .._runtime.recipes import MOST_IF_NOBODY, Recipe, most_held
+from .._runtime.turns import Reordered
 from .._tracing import inputs
 from .capture import COMPILE, Source
 from .conditions import MISS, Conditions
@@ -37,7 +38,7 @@ class _Fixed(Handle):
         self._array, self._v, self._trace = array, kind, None
 
 
-class _Made(NamedTuple):
+class Made(NamedTuple):
     """A tensor that each replay makes anew.
 
     Attributes:
@@ -67,38 +68,51 @@ class Replay:
       recipe: of its program.
       python: what its Python reads.
       arguments: the tensors among the arguments of that call.
+
+    Attributes:
+      python, recipe: as given.
+      plan: that runs it.
+      sources: one an input of the program.
+      written, written_elsewhere: tensors or sources, with the place of the output, the value at
+        rest, and how many writes the version counter sees.
+      grads, drawn: leaves and generators, with what each replay makes for them.
+      result: how to make each leaf of what the call returns, where it is, or it in a tuple.
+      spec: the tree of these.
     """
 
     def __init__(
         self, recorded: Recorded, recipe: Recipe, python: PythonState, arguments: list[Any]
     ) -> None:
-        self._recipe, self._conditions = recipe, Conditions(recorded, python)
-        self._plan = recipe.plan
+        self.recipe, self.python = recipe, python
+        self._conditions = Conditions(recorded, python)
+        plan = recipe.plan
+        self.plan = plan.natural() if isinstance(plan, Reordered) else plan
         self._undonated: Plan | None = None
-        self._plan.run_whole()
+        self.plan.run_whole()
         places = recipe.places
         self._take_sources(recorded)
-        self._written: list[tuple[Any, int, Any, int]] = []
-        self._written_elsewhere: list[tuple[Source, int, Any, int]] = []
+        self.written: list[tuple[Any, int, Any, int]] = []
+        self.written_elsewhere: list[tuple[Source, int, Any, int]] = []
         for w in recorded.written:
             t = w.source.tensor(arguments)
             told = places[w.number], t._v, w.versions
             if w.source.kind == "held":
-                self._written.append((t, *told))
+                self.written.append((t, *told))
             else:
-                self._written_elsewhere.append((w.source, *told))
-        self._targets = [t for t, *_ in self._written]
-        self._grads = [
+                self.written_elsewhere.append((w.source, *told))
+        self._targets = [t for t, *_ in self.written]
+        self.grads = [
             (g.leaf, None if g.number < 0 else _made(g.leaf._grad, places[g.number]))
             for g in recorded.grads
         ]
-        self._drawn = [
+        self.drawn = [
             (d.generator, _made(d.generator._held, places[d.number]), d.keys)
             for d in recorded.drawn
         ]
         self._take_result(recorded, places)
 
     def _take_sources(self, recorded: Recorded) -> None:
+        self.sources = recorded.sources
         self._kinds = [value.resting for value in recorded.inputs]
         self._handles: list[Any] = []
         self._others: list[tuple[int, Source]] = []
@@ -114,19 +128,19 @@ class Replay:
                 self._others.append((k, source))
 
     def _take_result(self, recorded: Recorded, places: dict[int, int]) -> None:
-        self._spec = recorded.spec
-        self._result: list[Any] = []  # how to make each leaf, where it is, or it in a tuple
+        self.spec = recorded.spec
+        self.result: list[Any] = []
         tensors = iter(recorded.tensors)
-        distinct: dict[int, _Made] = {}
+        distinct: dict[int, Made] = {}
         for found, plain in zip(recorded.result, recorded.plain, strict=True):
             if found is None:
-                self._result.append((plain,))
+                self.result.append((plain,))
                 continue
             t = next(tensors)
             if isinstance(found, Source):
-                self._result.append(found)
+                self.result.append(found)
             else:
-                self._result.append(distinct.setdefault(id(t), _made(t, places[found])))
+                self.result.append(distinct.setdefault(id(t), _made(t, places[found])))
 
     # ------------------------------------------------------------ a call
 
@@ -143,25 +157,28 @@ class Replay:
         Returns:
           what it returns, or `MISS` if something is not as it was.
         """
-        if not self._conditions.hold():
-            return MISS
+        arrays = self.inputs(arguments) if self._conditions.hold() else None
+        return MISS if arrays is None else self._dispatch(arrays, arguments, donate)
+
+    def inputs(self, arguments: list[Any]) -> list[Any] | None:
+        """Return what enters the program now; None if something is not as it was."""
         handles = self._handles.copy()
         for k, source in self._others:
             t = source.tensor(arguments)
             if t is None:
-                return MISS
+                return None
             handles[k] = t
         if list(map(_value, handles)) != self._kinds and not self._settle(handles):
-            return MISS
+            return None
         if any(map(_shares, self._targets)):
             if any(t._shares and t._store is not None for t in self._targets):
-                return MISS
+                return None
         arrays = list(map(_array, handles))
         if self._numbers and not self._put_numbers(arrays):
-            return MISS
+            return None
         if not set(map(type, arrays)) <= _on_device:
             _complete(arrays, handles)
-        return self._dispatch(arrays, arguments, donate)
+        return arrays
 
     def _settle(self, handles: list[Any]) -> bool:
         """Run what is pending in the thread; tell whether all is as it was then."""
@@ -182,7 +199,7 @@ class Replay:
         return True
 
     def _dispatch(self, arrays: list[Any], arguments: list[Any], donate: bool) -> Any:
-        plan = self._plan
+        plan = self.plan
         # Two hold what may be written over: its tensor and `arrays`.
         if plan.donate and not (donate and most_held(arrays, plan.donate) <= MOST_IF_NOBODY + 1):
             plan = self._without_donation()
@@ -198,7 +215,7 @@ class Replay:
 
     def _without_donation(self) -> Plan:
         if self._undonated is None:
-            self._undonated = plan_for(self._plan.program, (), (), self._plan.guards)
+            self._undonated = plan_for(self.plan.program, (), (), self.plan.guards)
             self._undonated.run_whole()
         return self._undonated
 
@@ -210,32 +227,32 @@ class Replay:
         """
         outputs, cls = outcome.outputs, inputs._tensor_class
         with sharing:
-            for (t, place, rest, versions), count in zip(self._written, before, strict=True):
+            for (t, place, rest, versions), count in zip(self.written, before, strict=True):
                 t._v, t._array = rest, outputs[place]
                 if t._vc is None:
                     t._vc = [versions]
                 else:
                     t._vc[0] = count + versions
-            for source, place, rest, versions in self._written_elsewhere:
+            for source, place, rest, versions in self.written_elsewhere:
                 t = source.tensor(arguments)
                 t._v, t._array = rest, outputs[place]
                 if t._vc is None:
                     t._vc = [0]
                 t._vc[0] += versions
-            for leaf, made in self._grads:
+            for leaf, made in self.grads:
                 leaf._grad = None if made is None else made.make(cls, outputs)
-            for generator, made, keys in self._drawn:
+            for generator, made, keys in self.drawn:
                 generator._state = made.make(cls, outputs)
                 generator._drawn += keys
         if outcome.faults is not None:
             local.faults.append(Pending(outcome.faults, plan.side.faults))
-        note_run(self._recipe, outcome, COMPILE, None, plan)
+        note_run(self.recipe, outcome, COMPILE, None, plan)
         return self._returned(outputs, arguments, cls)
 
     def _returned(self, outputs: Any, arguments: list[Any], cls: type) -> Any:
         made: dict[int, Any] = {}
         leaves = []
-        for found in self._result:
+        for found in self.result:
             if type(found) is tuple:
                 leaves.append(found[0])
             elif type(found) is Source:
@@ -244,7 +261,7 @@ class Replay:
                 if found.place not in made:
                     made[found.place] = found.make(cls, outputs)
                 leaves.append(made[found.place])
-        return leaves[0] if self._spec.is_leaf() else tree_unflatten(leaves, self._spec)
+        return leaves[0] if self.spec.is_leaf() else tree_unflatten(leaves, self.spec)
 
 
 def _complete(arrays: list[Any], handles: list[Any]) -> None:
@@ -259,5 +276,5 @@ def _complete(arrays: list[Any], handles: list[Any]) -> None:
             arrays[k] = entering(t)
 
 
-def _made(t: Any, place: int) -> _Made:
-    return _Made(place, t._v, t._node, t._out)
+def _made(t: Any, place: int) -> Made:
+    return Made(place, t._v, t._node, t._out)
