@@ -9,7 +9,7 @@ import numpy as np
 
 from leafax.functional.program.dtypes import default_float
 from leafax.functional.program.number_fits import fits_int64
-from leafax.functional.program.op import Op
+from leafax.functional.program.op import TABLE, Op
 from leafax.functional.program.options import may_run_op_by_op
 from leafax.functional.program.program import Aval
 
@@ -20,10 +20,11 @@ from .._tracing import inputs
 from .._tracing.miss import key_part
 from .plans import MOST, Plan, check, is_loose, loose, make_plan, number_places
 from .rule import is_free, memory_of
-from .views import view_of_call
+from .views import items, view_of_call
 
 #: Tensors without dims of PyTorch's default integers at rest.
 INTEGER = resting(Aval((), np.dtype("int64")))
+_UNBIND = TABLE["unbind"]
 _STATIC = frozenset({bool, str, type(None), int, float})
 
 _plans: dict[Any, Plan | None] = {}  # None for what is left to programs
@@ -42,6 +43,10 @@ def computed(
         return compute(op, args, kwargs, known)
     if kwargs or memory_of(args[0]) is None:
         return None
+    if op is _UNBIND:
+        rows = args[1:] in ((), (0,)) and args[0]._v.shape
+        found = items(args[0]) if rows else None
+        return None if found is None else tuple(found)
     return view_of_call(op, args[0], args[1:])
 
 

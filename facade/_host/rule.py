@@ -43,6 +43,13 @@ def is_plain(t: Any) -> bool:
     return type(t) is inputs._tensor_class and t._stale is None and t._duals is None
 
 
+def leave_to_programs(t: Any) -> None:
+    """Mark the memory of a tensor as a program's, which it will be: what modules hold is."""
+    array = t.__dict__.get("_array")
+    if type(array) is _ndarray:
+        array.flags.writeable = False
+
+
 def memory_of(t: Any) -> np.ndarray | None:
     """Return the memory of a tensor on the host that no program took; None of other tensors.
 

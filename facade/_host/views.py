@@ -19,7 +19,7 @@ from .._core.locks import sharing
 from .._core.trie import local, resting
 from .._rules.strides.layouts import followed, laid
 from .._rules.strides.of_results import strides_unless_rows
-from .._storage.host_arrays import data_of, is_read, read_through
+from .._storage.host_arrays import data_of, is_read, is_static, read_through
 from .._storage.shared_storage import share
 from .._tracing import inputs
 from .rule import is_free, is_plain, memory_of
@@ -91,6 +91,8 @@ def view_of_call(op: Op, source: Any, args: tuple[Any, ...]) -> Any:
     """Make the view at rest that a call of a view op stands for; None where it is recorded."""
     args = tuple([tuple(a) if type(a) is list else a for a in args])  # a size, say
     kind: Any = args
+    if not all(map(is_static, args)):
+        return None
     if op.name in _PLACES and len(args) == _PLACES[op.name] and _INTS.issuperset(map(type, args)):
         dim, first, *length = args
         shape = tuple(source._v.shape)

@@ -11,6 +11,7 @@ import numpy as np
 
 from leafax.functional.execution.confined import is_confined
 from leafax.functional.execution.single_ops import on_host
+from leafax.functional.ops.shape.dimensions import expand_size, flatten_size
 from leafax.functional.program.op import TABLE, Op
 
 from .._core.host_transfer import wait as wait_for
@@ -45,6 +46,14 @@ def _squeeze(x: Any, dim: Any = None) -> Any:
     return x.squeeze(tuple([d for d in dims if x.ndim and x.shape[d] == 1]))
 
 
+def _flatten(x: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
+    return _reshape(x, flatten_size(x.shape, start_dim, end_dim))
+
+
+def _expand(x: Any, size: tuple[int, ...]) -> Any:
+    return np.broadcast_to(x, expand_size(x.shape, size))
+
+
 def _turned(x: Any) -> Any:
     return np.swapaxes(x, -1, -2) if x.ndim > 1 else None
 
@@ -55,6 +64,7 @@ _READERS: dict[Op, Callable[..., Any]] = {
     TABLE["view"]: _reshape, TABLE["reshape"]: _reshape, TABLE["unsqueeze"]: np.expand_dims,
     TABLE["transpose"]: np.swapaxes, TABLE["t"]: np.transpose, TABLE["permute"]: np.transpose,
     TABLE["squeeze"]: _squeeze, TABLE["alias"]: lambda x: x, TABLE["mT"]: _turned,
+    TABLE["flatten"]: _flatten, TABLE["expand"]: _expand, TABLE["broadcast_to"]: _expand,
 }  # fmt: skip
 
 
@@ -108,7 +118,7 @@ def read_through(array: np.ndarray, lens: Any) -> np.ndarray | None:
     found: Any = array
     for op, args, kwargs in lens:
         reader = _READERS.get(op)
-        if reader is None or kwargs or not all(map(_is_static, args)):
+        if reader is None or kwargs or not all(map(is_static, args)):
             return None
         found = reader(found, *args)
         if found is None:
@@ -116,5 +126,6 @@ def read_through(array: np.ndarray, lens: Any) -> np.ndarray | None:
     return found  # type: ignore[no-any-return]
 
 
-def _is_static(x: Any) -> bool:
+def is_static(x: Any) -> bool:
+    """Return whether an argument of a view op is an int, None or a tuple of ints."""
     return type(x) in _INTS or type(x) is tuple and _INTS.issuperset(map(type, x))

@@ -21,7 +21,7 @@ from ..._dispatch.record import apply
 from ..._storage.write import written_once
 from ..._tracing.infer import bare
 from ..calls.functions import function
-from ..indexing import getitem
+from ..indexing.basic import SLICE
 from ..writes.write_out import check_out, write_out
 
 
@@ -175,7 +175,7 @@ def tensor_split(input: Any, where: int | tuple[int, ...], dim: int) -> tuple[An
         size = input.shape[dim]
         starts = [0, *[min(max(i + size if i < 0 else i, 0), size) for i in where]]
     return tuple(
-        apply(getitem.SLICE, input, dim, start, shape[dim])
+        apply(SLICE, input, dim, start, shape[dim])
         for start, shape in zip(starts, shapes, strict=True)
     )
 

@@ -19,6 +19,7 @@ from leafax.functional.program.op import TABLE, Op
 from ..._core.trie import State, local
 from ..._dispatch.macro_steps import in_one_step
 from ..._dispatch.record import apply
+from ..._host.compute import compute
 from ..._storage.strides import must_copy, stride
 from ..._storage.write import written_once
 from ..autocast.casts import off, operands
@@ -32,6 +33,7 @@ _MATMUL, _MM, _MV = TABLE["matmul"], TABLE["mm"], TABLE["mv"]
 _DOT, _BMM = TABLE["dot"], TABLE["bmm"]
 _RESHAPE, _EXPAND, _UNSAFE_VIEW = TABLE["reshape"], TABLE["expand"], TABLE["_unsafe_view"]
 _SQUEEZE, _UNSQUEEZE, _T, _MT = (TABLE[name] for name in ("squeeze", "unsqueeze", "t", "mT"))
+_AS_IT_IS = {(2, 2): _MM, (2, 1): _MV, (1, 1): _DOT}  # ranks of operands that one op multiplies
 # `squeeze_` of a matrix that nobody else has seen.
 _SQUEEZED = Op(_SQUEEZE.fn, name="squeeze_", backward="SqueezeBackward4")
 _mm_into, _mv_into, _bmm_into, _dot_into = (function(op) for op in (_MM, _MV, _BMM, _DOT))
@@ -45,6 +47,11 @@ def product(input: Any, other: Any) -> Any:
     """
     if local.mode.autocast is not None:
         return _composed(*operands(_MATMUL, (input, other)))
+    if input._v.index < 0:
+        op = _AS_IT_IS.get((len(input._v.shape), len(other._v.shape)))
+        found = None if op is None else compute(op, (input, other), None)
+        if found is not None:
+            return found
     return in_one_step(_MATMUL, _composed, input, other)
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -24,24 +22,17 @@ from ..._host.compute import INTEGER
 from ..._host.constants import is_pending_constant, put_constant_at_rest
 from ..._host.places import read_places, write_places
 from ..._host.rule import memory_of
-from ..._host.views import element_at_rest, view_at_rest
+from ..._host.views import element_at_rest
 from ..._host.writes import put_at_once
-from ..._storage.host_arrays import read_like
 from ..._storage.overlap import check_overlap
-from ..creation.factories import zeros
 from ..creation.from_data import tensor
 from ..writes.apply_inplace import apply_inplace, check_inplace
 from ..writes.plain_setitem import put_plainly
-from .keys import ALL, normalise, without_masks
+from .basic import basic, slice_of
+from .keys import normalise, without_masks
 from .masks import MaskError, check_bool, check_mask, is_mask, places_of
 
-_NARROW, _SELECT = TABLE["narrow"], TABLE["select"]
-# x[a:b] with step 1: its start may change from call to call without compiling anew.
-SLICE = Op(
-    _NARROW.fn, name="slice", backward="SliceBackward0", view=True, numbers=("start",),
-    write=_NARROW.write, sizes=_NARROW.sizes,
-)  # fmt: skip
-read_like(SLICE, _NARROW)
+_SELECT = TABLE["select"]
 _PLAIN_FILL = TABLE["fill"]
 # `fill_` with the number as a tensor, which the graph's nodes show.
 _FILL = Op(
@@ -70,7 +61,7 @@ def get(self: Any, index: Any) -> Any:
 def _get_at_rest(self: Any, index: Any, kind: type) -> Any:
     """Read `self[index]` of a tensor at rest, by ints or a slice; None for what takes more."""
     if kind is slice:
-        return _slice(self, 0, index, False) if self._v.index < 0 and self._v.shape else None
+        return slice_of(self, 0, index, False) if self._v.index < 0 and self._v.shape else None
     if kind is not int and (kind is not tuple or not _INTS.issuperset(map(type, index))):
         return None
     put_constant_at_rest(self)
@@ -87,12 +78,12 @@ def _get(self: Any, index: Any) -> Any:
         out = element_at_rest(self, (index,))
         return apply(_SELECT, self, 0, index) if out is None else out
     if kind is slice and shape:
-        return _slice(self, 0, index, False)  # no `alias`, as PyTorch has it
+        return slice_of(self, 0, index, False)  # no `alias`, as PyTorch has it
     keys: Any = index if kind is tuple else None
     places: Any = None
     if keys is None or len(keys) > len(shape) or not _SIMPLE.issuperset(map(type, keys)):
         keys, places = normalise(self, index)
-    out, advanced = _basic(self, keys, places)
+    out, advanced = basic(self, keys, places)
     if not advanced:
         return out if out is not self else apply(TABLE["alias"], self)
     found = read_places(out, advanced)
@@ -117,7 +108,7 @@ def put(self: Any, index: Any, value: Any) -> None:
     elif not isinstance(value, Handle):
         kind = type_string(self._v.dtype)
         raise TypeError(f"can't assign a {name_of_type(value)} to a {kind}")
-    if self._v.index < 0 or put_constant_at_rest(self):
+    if self._v.index < 0 or _fills_constant(self, index, value, number):
         if put_at_once(self, index, value):
             return
     if put_plainly(self, index, value) or index is False:
@@ -135,7 +126,7 @@ def put(self: Any, index: Any, value: Any) -> None:
                 _put(self, (keys[0],), value, number)
                 return
         with sharing:  # a view that is written to at once: no other thread writes in between
-            target, advanced = _basic(self, keys, places)
+            target, advanced = basic(self, keys, places)
             if not advanced:
                 _copy_to(self, target, value, number)
                 return
@@ -148,7 +139,7 @@ def put(self: Any, index: Any, value: Any) -> None:
                 value = value.to(self.dtype)
         where = places_of(target, advanced)
     except MaskError:  # PyTorch looks at the mask later
-        target, _ = _basic(self, *without_masks(keys, places))
+        target, _ = basic(self, *without_masks(keys, places))
         check_inplace(target)
         if not number and value.numel() != 1:
             check_overlap(TABLE["index_put"], target, (value,))
@@ -156,12 +147,19 @@ def put(self: Any, index: Any, value: Any) -> None:
     _put(target, advanced, value, number, where)
 
 
+def _fills_constant(self: Any, index: Any, value: Any, number: bool) -> bool:
+    """Put a constant at rest where it is filled with what is known; return whether it was one."""
+    if not _SIMPLE.issuperset(map(type, index if type(index) is tuple else (index,))):
+        return False
+    return (number or memory_of(value) is not None) and put_constant_at_rest(self)
+
+
 def _put_at_rest(self: Any, keys: Any, places: Any, value: Any) -> bool:
     """Write at index tensors of data at rest on the host; return whether that was possible."""
     if memory_of(self) is None or not any(isinstance(k, Handle) for k in keys):
         return False
     try:
-        target, advanced = _basic(self, keys, places)
+        target, advanced = basic(self, keys, places)
     except IndexError:  # it is raised where it is recorded
         return False
     return write_places(target, advanced, value)
@@ -219,91 +217,3 @@ def _without_ones(value: Any) -> tuple[int, ...]:
     """Return the shape without the ones that it begins with."""
     shape = tuple(value.shape)
     return shape[next((i for i, n in enumerate(shape) if n != 1), len(shape)) :]
-
-
-def _whole(x: Any) -> int:
-    """Return a bound or the step of a slice as an int."""
-    if type(x) is int:
-        return x
-    if not hasattr(x, "__index__"):
-        raise TypeError("slice indices must be integers or None or have an __index__ method")
-    return operator.index(x)
-
-
-def _bound(x: int, size: int) -> int:
-    """Return a bound of a slice, counted from the front."""
-    return min(max(x + size if x < 0 else x, 0), size)
-
-
-def _basic(
-    self: Any, keys: Sequence[Any], places: Sequence[int] | None = None
-) -> tuple[Any, tuple[Any, ...]]:
-    """Apply ints, slices and None as views; the rest is returned as an advanced index.
-
-    Args:
-      places: where in the caller's index each key stood, which errors tell.
-    """
-    out = self
-    dim = 0
-    advanced: list[Any] = []
-    for i, k in enumerate(keys):
-        if k is None:
-            out = out.unsqueeze(dim)
-            dim += 1
-            advanced.append(None)
-        elif type(k) is int:
-            out = _select(out, dim, k, i if places is None else places[i])
-        elif type(k) is slice:
-            out = _slice(out, dim, k) if k is not ALL else out
-            dim += 1
-            advanced.append(None)
-        elif isinstance(k, bool):
-            out = out.unsqueeze(dim)
-            advanced.append(_bool_index(k))
-            dim += 1
-        else:
-            advanced.append(k)
-            dim += k.dim() if marks(k) else 1
-    if all(a is None for a in advanced):
-        return out, ()
-    while advanced and advanced[-1] is None:
-        advanced.pop()
-    return out, tuple(advanced)
-
-
-def _select(out: Any, dim: int, k: int, place: int) -> Any:
-    size = out.shape[dim] if dim < out.dim() else 0
-    if not -size <= k < size:
-        need_int64(k)
-        raise IndexError(f"index {k} is out of bounds for dimension {place} with size {size}")
-    return apply(_SELECT, out, dim, k)  # as it was said: the node tells it
-
-
-def _slice(out: Any, dim: int, k: slice, may_skip: bool = True) -> Any:
-    """Take a slice along one dim; `out` itself if it `may_skip` a slice that leaves nothing out."""
-    size = out.shape[dim]
-    step = 1 if k.step is None else _whole(k.step)
-    if step == 0:
-        raise ValueError("slice step cannot be zero")
-    first = 0 if k.start is None else _whole(k.start)
-    last = None if k.stop is None else _whole(k.stop)
-    if step < 0:
-        raise ValueError("step must be greater than zero")
-    start, stop = _bound(first, size), size if last is None else _bound(last, size)
-    if may_skip and step == 1 and first == 0 and (last is None or last >= size):
-        return out
-    args: tuple[Any, ...]
-    if step == 1 and first == start and last == stop and start <= stop:
-        op, args = SLICE, (dim, start, stop - start)
-    else:
-        op, args = TABLE["slice"], (dim, first, last, step)  # as it was said, for the node
-    if not may_skip:
-        kind = dim, len(range(start, stop, step)), step
-        view = view_at_rest(out, ((op, args, {}),), kind)
-        if view is not None:
-            return view
-    return apply(op, out, *args)
-
-
-def _bool_index(k: bool) -> Any:
-    return zeros(1 if k else 0, dtype=__import__("leafax").int64)

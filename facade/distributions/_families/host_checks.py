@@ -4,33 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
-from weakref import ref
 
 import numpy as np
-
-from leafax.functional.program.op import TABLE
 
 from ..._core.handle import Handle
 from ..._host.rule import is_free
 from ..._storage.host_arrays import data_of
 from .. import constraints as c
 
-_EXPAND = TABLE["expand"]
-
 
 def values_of(t: Any) -> Any:
-    """The data of a tensor at rest or of an expanded one, or a number; None if not known yet."""
+    """The data of a tensor at rest, or a number; None if not known yet."""
     if not isinstance(t, Handle):
         return t if isinstance(t, (int, float, np.generic)) else None
-    data = data_of(t)
-    if data is None and t._shares and t._viewed is not None:
-        source, lens = t._viewed
-        if lens is None or type(source) is ref or len(lens) != 1 or lens[0][0] is not _EXPAND:
-            return None
-        data = data_of(source)
-        # The elements are the same ones; bounds of the same shape broadcast against the shape.
-        return None if data is None else np.broadcast_to(data, tuple(t._v.aval.shape))
-    return data
+    return data_of(t)
 
 
 def _between(low: Callable[[Any, Any], Any] | None, high: Callable[[Any, Any], Any] | None,

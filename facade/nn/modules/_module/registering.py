@@ -6,6 +6,7 @@ from typing import Any
 
 from ...._core.handle import Handle
 from ...._core.typename import typename
+from ...._host.rule import leave_to_programs
 from ...parameter import Parameter
 from .attributes import Attributes, Base, as_module
 
@@ -31,6 +32,8 @@ class Registering(Base):
                 f"cannot assign '{typename(tensor)}' object to buffer '{name}' "
                 "(torch Tensor or None required)"
             )
+        if isinstance(tensor, Handle):
+            leave_to_programs(tensor)  # to count batches on the host would take longer
         self._buffers[name] = self._run_registration_hooks("buffer", name, tensor)
         if persistent:
             self._non_persistent_buffers_set.discard(name)
