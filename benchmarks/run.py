@@ -28,10 +28,14 @@ HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "examples")]
 
 import calls  # noqa: E402
+import episodes  # noqa: E402
+import first_steps  # noqa: E402
 import handwritten  # noqa: E402
+import idioms  # noqa: E402
 import jax  # noqa: E402
 import layers_by_hand  # noqa: E402
 import lowerings  # noqa: E402
+import mix  # noqa: E402
 import numpy as np  # noqa: E402
 import weight_gradients  # noqa: E402
 from programs import leafax_finetune_head, leafax_programs  # noqa: E402
@@ -260,17 +264,44 @@ TURNS = {
 }  # fmt: skip
 
 
+#: Other tables: title, what is said of it, its head, and what lists its rows.
+TABLES: dict[str, tuple[str, str, list[str], Callable[[], list[str]]]] = {
+    "mix": (
+        "Host cost of real mixes of calls",
+        "Milliseconds of models so small that Python decides: until the loss is there, and until "
+        "the step's call returns.",
+        mix.HEAD, mix.rows,
+    ),
+    "first": (
+        "First steps",
+        "Seconds of the first three steps, each in a process of its own, and how many programs "
+        "were compiled in them.",
+        first_steps.HEAD, first_steps.rows,
+    ),
+    "episodes": (
+        "Loops whose length changes",
+        "Each turn has another length.",
+        episodes.HEAD, episodes.rows,
+    ),
+    "idioms": (
+        "Idioms of data scripts",
+        "Microseconds an iteration.",
+        ["| | leafax | torch | ratio |", "| --- | --- | --- | --- |"], idioms.rows,
+    ),
+}  # fmt: skip
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
         "programs",
         nargs="*",
-        help=f"{', '.join(TURNS)}, recording, calls, memory, lowerings, weights",
+        help=f"{', '.join((*TURNS, *TABLES))}, recording, calls, memory, lowerings, weights",
     )
     parser.add_argument("--rounds", type=int, help="turns that each contender has")
     given = parser.parse_args()
     chosen = given.programs or [
-        *TURNS, "recording", "calls", "memory", "lowerings", "weights",
+        *TURNS, "recording", "calls", *TABLES, "memory", "lowerings", "weights",
     ]  # fmt: skip
     lines = header()
     lines += [
@@ -295,6 +326,9 @@ def main() -> None:
             "Microseconds of Python within a training step.", "",
             "| | call |", "| --- | --- |", *calls.measure(),
         ]  # fmt: skip
+    for name in [name for name in TABLES if name in chosen]:
+        title, text, head, rows = TABLES[name]
+        lines += ["", f"## {title}", "", text, "", *head, *rows()]
     if "memory" in chosen:
         lines += [
             "", "## Temporary memory of frozen fine-tuning", "",

@@ -1,0 +1,87 @@
+"""Loops whose length changes: REINFORCE, and text sampled with a context that grows.
+
+    python benchmarks/episodes.py
+
+Each turn has another length, as an environment or a prompt decides. The slowest of the later turns
+tells whether lengths are compiled.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+HERE = Path(__file__).parent
+sys.path[:0] = [p for p in (str(HERE), str(HERE.parent / "examples")) if p not in sys.path]
+
+from programs import leafax_programs  # noqa: E402
+
+import leafax  # noqa: E402
+
+TURNS = 24
+WARM = 8
+LOOPS = {"REINFORCE": ("make_reinforce", 10, 40), "sampling": ("make_sampling", 20, 60)}
+
+
+def _libraries() -> dict[str, Any]:
+    found = {"leafax": leafax_programs("recurrent_torch")}
+    if importlib.util.find_spec("torch"):
+        found["torch"] = importlib.import_module("recurrent_torch")
+    return found
+
+
+def measure(name: str, turns: int = TURNS) -> list[str]:
+    """Return the rows of one loop: microseconds a step of it, and the slowest turns."""
+    make, least, most = LOOPS[name]
+    lengths = np.random.default_rng(0).integers(least, most, turns)
+    runs: dict[str, Callable[[int], Any]] = {
+        who: getattr(programs, make)() for who, programs in _libraries().items()
+    }
+    times: dict[str, list[float]] = {who: [] for who in runs}
+    for n in lengths:
+        for who, run in runs.items():
+            start = time.perf_counter()
+            run(int(n))
+            times[who].append(time.perf_counter() - start)
+    rows = []
+    each = {
+        who: [t / n * 1e6 for t, n in zip(found, lengths, strict=True)][WARM:]
+        for who, found in times.items()
+    }
+    for who in runs:
+        pairs = zip(each["leafax"], each[who], strict=True)
+        ratio = statistics.median(a / b for a, b in pairs)
+        slow = max(times[who][WARM:])
+        rows.append(
+            f"| {name} | {who} | {statistics.median(each[who]):.0f} | {ratio:.1f} | "
+            f"{times[who][0]:.2f} | {slow * 1e3:.0f} |"
+        )
+    return rows
+
+
+HEAD = [
+    "| loop | | us a step | leafax / it | first turn, s | slowest turn after 8, ms |",
+    "| --- | --- | --- | --- | --- | --- |",
+]
+
+
+def rows(turns: int = TURNS) -> list[str]:
+    """List the rows of a table: microseconds a step of each loop, leafax and torch."""
+    leafax.explain(clear=True)
+    return [row for name in LOOPS for row in measure(name, turns)]
+
+
+def main() -> None:
+    print(*HEAD, *rows(), sep="\n")
+
+
+if __name__ == "__main__":
+    main()
