@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from leafax.functional.lowering.equations import count_equations
 from leafax.functional.lowering.keys import is_key
 from leafax.functional.program.op import Op
 
@@ -55,6 +56,7 @@ class _Opaque:
             given = [_narrow(jnp.asarray(x), self.wide) for x in arrays]
             traced = self._traced.trace(*given)
             self._trees[_kinds(arrays)] = traced.out_tree
+            self.op.weight = max(1, count_equations(traced.jaxpr.jaxpr))
             return tuple(jax.tree.leaves(traced(*given)))
 
     def tree_of(self, leaves: Leaves, others: list[Any]) -> Any:

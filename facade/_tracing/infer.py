@@ -19,7 +19,7 @@ from .._rules.node_edges import asks_nobody
 from .._rules.saved_columns import saved_places
 from .._rules.strides.of_results import strides_of
 
-WHOLE = 400  # what an opaque node counts for in the budget
+MOST_WEIGHT = 400  # the most that one node counts for in the budget
 
 
 def user_line() -> tuple[str, int]:
@@ -151,8 +151,8 @@ def step(
     where = user_line()
     node = Node(call, tuple(v.index for v in inputs), avals, None, where)
     after.entry, after.call, after.where = node, call, where
-    # A model or an optimizer's update weighs as much as the hundreds of ops in it.
-    after.nodes += WHOLE if getattr(getattr(call, "op", None), "namespace", "") == "opaque" else 1
+    # A model weighs as much as the ops in it: each call of it is compiled anew.
+    after.nodes += min(getattr(getattr(call, "op", None), "weight", 1), MOST_WEIGHT)
     after.operands = tuple(inputs)
     op = getattr(call, "op", None)
     tracks = mode.grad and differentiable and (op is None or op.differentiable)

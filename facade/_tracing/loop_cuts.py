@@ -12,7 +12,7 @@ from leafax.functional.program.program import Node
 from .._core.trie import Trace, local
 from .miss import numbers_change, without_numbers
 
-BUDGET = 2000  # computing nodes a program may have before it is cut
+BUDGET = 12_000  # computing nodes a program may have before it is cut
 BUDGET_BYTES = 1 << 30  # bytes that a trace may hold on to through its inputs
 TURN = 256  # nodes in the programs that a loop without observations is cut into
 # What a call that draws random numbers counts for there: compiling one takes as long as so many.

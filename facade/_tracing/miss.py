@@ -27,6 +27,8 @@ from .inputs import NUMBER, add_input
 
 _INTS = {int}
 _CHANGING: set[Any] = set()  # ops and the lines where a number that they took has changed
+_seen: dict[Any, set[Any]] = {}  # the same, where it has not: the numbers that they took
+MOST_NUMBERS = 16  # from so many on they are those of a loop's turns
 
 
 def number_part(x: Any) -> Any:
@@ -98,7 +100,7 @@ def miss(trace: Trace, key: Any, op: Op, args: Any, kwargs: Any, written: Any = 
         if state.numbers is None:
             state.numbers = {}
         baked = state.numbers.get(place)
-        if baked is None and site not in _CHANGING:
+        if baked is None and site not in _CHANGING and not _varies(site, args, kwargs, numbers):
             made = _new(trace, key, op, args, kwargs)
             state.numbers[place] = key  # not of a call that was refused
             return made
@@ -107,6 +109,18 @@ def miss(trace: Trace, key: Any, op: Op, args: Any, kwargs: Any, written: Any = 
             state.next.pop(baked, None)
         return _with_inputs(trace, op, args, kwargs, numbers)
     return _new(trace, key, op, args, kwargs)
+
+
+def _varies(site: Any, args: Any, kwargs: Any, numbers: Any) -> bool:
+    """Note the numbers of a call; return whether its line gave this op many, as a loop does."""
+    given = tuple([number_part((args if type(k) is int else kwargs)[k]) for k in numbers])
+    seen = _seen.setdefault(site, set())
+    seen.add(given)
+    if len(seen) <= MOST_NUMBERS:
+        return False
+    del _seen[site]
+    _CHANGING.add(site)
+    return True
 
 
 def _new(trace: Trace, key: Any, op: Op, args: Any, kwargs: Any) -> State:

@@ -5,17 +5,20 @@ from __future__ import annotations
 import functools
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
-from ..lowering.lower import Side, note_line
+from ..lowering.lean_gradients import with_lean_gradients
+from ..lowering.lower import FaultSite, Side, is_checked, note_line
 from ..lowering.residuals import KeepingCall, Residual, keeping_of
-from ..program.program import Aval, Input, Node, Program
+from ..program.program import Aval, Node, Program
 from .confined import confined
+from .pieces import Placed, divide
 from .policy import CompilePolicy
 from .single_ops import check_node, is_ready, reads, run_node
+from .thresholds import PIECE_WINDOW
 
 
 class OpByOp:
@@ -33,8 +36,7 @@ class OpByOp:
         self, program: Program, checked: bool, guards: Sequence[tuple[int, int]] = ()
     ) -> None:
         self.program, self.checked, self.guards = program, checked, guards
-        self._steps = _steps(program)
-        self.policy = CompilePolicy(program, self._steps)
+        self.policy = CompilePolicy(program, _steps(program))
         self._kept: list[tuple[Residual, int]] = []
         self._residuals: list[Residual] = []
 
@@ -50,48 +52,59 @@ class OpByOp:
         """
         start, compiles = time.perf_counter(), False
         self.policy.note_run()
-        env: list[Any] = []
-        last_use, needed, used = self._uses
-        supply = iter(args)
-        flags: list[Any] = []
-        steps = iter(self._steps)
+        steps, firsts, places, returned, pieces = self._parts
+        env: list[Any] = [None] * (firsts[-1] + 1)
+        for i, array in zip(places, args, strict=True):
+            env[i] = array
+        faults = _Faults(side)
         kept: list[tuple[Residual, int]] = []
         leaves: list[Any] = []
-        side.faults = []
-        for e, entry in enumerate(self.program.entries):
-            if isinstance(entry, Input):
-                env.append(next(supply))
-                continue
-            inputs = [env[i] for i in entry.inputs]
-            node, key = next(steps)
-            first, n, keeps = len(env), len(node.avals), isinstance(node.call, KeepingCall)
-            if keeps or not used.isdisjoint(range(first, first + n)):
-                if not is_ready(key):
+        for placed in pieces:
+            piece, run = placed.piece, None
+            if piece is not None:
+                run = piece.compiled
+                if run is None and piece.is_due():
                     make_room()
-                    compiles = True
-                try:
-                    found = run_node(node, key, inputs)
-                except Exception as error:
-                    note_line(error, entry.where)
-                    raise
-            else:
-                found = [None] * n  # it is there for its check alone
-            env.extend(found[:n])
-            if keeps:
-                kept.append((node.call.residual, len(leaves)))
-                leaves.extend(found[n:])
-            if self.checked and getattr(node.call, "op", None) and node.call.op.check:
-                flags.extend(check_node(entry, inputs, side))
-            for i in set(entry.inputs):
-                if last_use.get(i, e) <= e and i not in needed:
-                    env[i] = None
+                    run, compiles = piece.compile(), True
+            if run is not None and piece is not None:
+                found, flags = run(*[env[i] for i in placed.inputs])
+                for i, value in zip(placed.outputs, found, strict=True):
+                    env[i] = value
+                if flags is not None:
+                    nodes = [node for node, _ in steps[placed.start : placed.end]]
+                    faults.add_piece(piece.side.faults, flags, nodes)
+            for k in range(placed.start, placed.end) if run is None else ():
+                node, key = steps[k]
+                first, n = firsts[k], len(node.avals)
+                inputs = [env[i] for i in node.inputs]
+                keeps = isinstance(node.call, KeepingCall)
+                if keeps or piece is not None or placed.outputs:
+                    if not is_ready(key):
+                        make_room()
+                        compiles = True
+                    try:
+                        found = run_node(node, key, inputs)
+                    except Exception as error:
+                        note_line(error, node.where)
+                        raise
+                    env[first : first + n] = found[:n]
+                if keeps:
+                    kept.append((node.call.residual, len(leaves)))
+                    leaves.extend(found[n:])
+                if self.checked and is_checked(node):
+                    faults.add_node(node, inputs)
+            for i in placed.ended:
+                env[i] = None
         side.residuals = self._placed(kept)
-        outputs = tuple([env[i] for i in self.program.outputs])
-        if self.guards and any(flag for flag, _ in flags):
+        outputs = tuple([env[i] for i in returned])
+        if self.guards and faults.any():
             before = dict(self.guards)
             outputs = tuple([args[before[k]] if k in before else x for k, x in enumerate(outputs)])
         if host:  # numbers that are inputs become arrays all the same
             outputs = tuple([x if hasattr(x, "dtype") else np.asarray(x) for x in outputs])
+            for x in outputs:
+                if type(x) is np.ndarray:  # later runs of the program leave them on a device
+                    x.flags.writeable = False
         else:
             outputs = _on_device(outputs)
         # What fails on the device fails here, where nothing was replaced yet.
@@ -100,23 +113,24 @@ class OpByOp:
         if self.policy.is_timed and not compiles:
             self.policy.spent += (time.perf_counter() - start) * 1e3
         residuals = tuple(leaves)  # some still NumPy's: what takes them may run op by op as well
-        if not self.checked:
-            return outputs, residuals, None
-        found = [(1, int(value)) if flag else (0, 0) for flag, value in flags]
-        return outputs, residuals, np.array(found, np.int64).reshape(-1, 2).T.copy()
+        return outputs, residuals, faults.array() if self.checked else None
 
     @functools.cached_property
-    def _uses(self) -> tuple[dict[int, int], set[int], set[int]]:
-        """The last entry that takes each value, the values returned, and all that are used."""
-        last_use: dict[int, int] = {}
-        steps = iter(self._steps)
-        for e, entry in enumerate(self.program.entries):
-            if isinstance(entry, Node):
-                node = next(steps)[0]
-                for i in reads(node) if node.call is entry.call else entry.inputs:
-                    last_use[i] = e
-        needed = set(self.program.outputs)
-        return last_use, needed, needed | last_use.keys()
+    def _parts(self) -> _Parts:
+        program = with_lean_gradients(self.program)
+        steps = _steps(program)
+        places = [*zip(program.first_values(), program.entries, strict=True)]
+        firsts = [first for first, entry in places if isinstance(entry, Node)]
+        inputs = [first for first, entry in places if not isinstance(entry, Node)]
+        reading = [reads(node) for node, _ in steps]
+        few = bool(confined) or len(steps) <= PIECE_WINDOW
+        alone = [
+            few or isinstance(node.call, KeepingCall) or read != node.inputs
+            for (node, _), read in zip(steps, reading, strict=True)
+        ]
+        pieces = divide(program, alone, [key for _, key in steps], reading)
+        end = sum(len(entry.avals) for entry in program.entries)
+        return _Parts(steps, [*firsts, end], inputs, program.outputs, pieces)
 
     def _placed(self, kept: list[tuple[Residual, int]]) -> list[Residual]:
         """Return the residuals by their places in the whole program, the same objects in each run.
@@ -130,6 +144,59 @@ class OpByOp:
                 Residual(r.treedef, r.meta, tuple(first + i for i in r.places)) for r, first in kept
             ]
         return self._residuals
+
+
+class _Parts(NamedTuple):
+    """A program as it runs op by op.
+
+    Attributes:
+      steps: its nodes, each with its key: its call and the abstract values that it takes.
+      firsts: the first value of each node, and the number of all values.
+      inputs, outputs: the values of its inputs, and those that are returned.
+      pieces: they have all nodes.
+    """
+
+    steps: list[tuple[Node, Any]]
+    firsts: list[int]
+    inputs: list[int]
+    outputs: tuple[int, ...]
+    pieces: list[Placed]
+
+
+class _Faults:
+    """Findings of a program's checks, one after the other.
+
+    Args:
+      side: is told of the sites.
+    """
+
+    def __init__(self, side: Side) -> None:
+        self._side, self._found = side, []  # type: ignore[var-annotated]
+        side.faults = []
+
+    def add_node(self, node: Node, inputs: Sequence[Any]) -> None:
+        """Run the checks of a node."""
+        if isinstance(node.call, KeepingCall):
+            node = Node(node.call.call, node.inputs, node.avals, None, node.where)
+        for flag, value in check_node(node, inputs, self._side):
+            self._found.append([[flag], [value]])
+
+    def add_piece(self, sites: Sequence[FaultSite], flags: Any, nodes: Sequence[Node]) -> None:
+        """Add what the checks of a piece found, which has these nodes."""
+        for site in sites:
+            where: Any = site.where
+            self._side.faults.append(site._replace(where=nodes[where[2]].where))
+        self._found.append(flags)
+
+    def array(self) -> np.ndarray:
+        """Return all of it, as a lowered program does."""
+        parts = [np.asarray(found, np.int64) for found in self._found]
+        flags = np.concatenate(parts, 1) if parts else np.zeros((2, 0), np.int64)
+        return np.where(flags[0] != 0, flags, 0)
+
+    def any(self) -> bool:
+        """Return True if any check found something."""
+        return bool(self.array()[0].any())
 
 
 def _on_device(arrays: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -16,6 +16,7 @@ from weakref import ref
 from ..program.options import lowerings
 from ..program.program import Input, Node, Program
 from .drawn_in_blocks import in_blocks
+from .pieces import weight_of
 from .single_ops import fits_numpy, is_exact, is_ready, namespace_of, on_host
 from .thresholds import (
     ALTERNATING_SHARE,
@@ -28,14 +29,13 @@ from .thresholds import (
     DONATED_BYTES,
     DONATION_FACTOR,
     FILLS_PER_OTHER,
+    LONG_LOOP_STARTS,
     LONG_PROGRAM_MS,
     LONG_STEP_MS,
     LOOP_RUNS,
     NUMPY_FAST_ELEMENTS,
     NUMPY_NODES,
     RECENT_PROGRAMS,
-    REPEATED_ADVANCE_MS,
-    REPEATED_SHARE,
     SCALAR_BYTES,
     TRACE_OP_MS,
     WHOLE_NODES,
@@ -62,6 +62,7 @@ class CompilePolicy:
       spent: milliseconds in runs op by op that compiled nothing.
       whole: it is compiled at once, since it will run many times.
       plan: of this program, once it is compiled whole.
+      is_long: to compile it whole takes long.
     """
 
     def __init__(self, program: Program, steps: list[tuple[Node, Any]]) -> None:
@@ -69,7 +70,9 @@ class CompilePolicy:
         self.spent = 0.0
         self.whole = False
         self.plan: ref[Any] | None = None
-        self._compile_ms = COMPILE_PROGRAM_MS + COMPILE_NODE_MS * len(steps)
+        weight = sum(weight_of(node.call) for node, _ in steps)
+        self._compile_ms = COMPILE_PROGRAM_MS + COMPILE_NODE_MS * weight
+        self.is_long = self._compile_ms >= LONG_PROGRAM_MS
 
     def runs_op_by_op(self, donate: Sequence[int], met: bool, once: bool = False) -> bool:
         """Return True if the values are there sooner op by op than compiled whole.
@@ -172,16 +175,10 @@ class CompilePolicy:
 
     def _budget_ms(self) -> float:
         """Return the milliseconds of runs op by op before the program is compiled whole."""
-        keys = self._turn_keys
-        if not keys:
+        turns = [_recent_runs.get(key) for key in self._turn_keys]
+        if all(last is not None and last.repeats(self) for last in turns):
             return 0.0
-        turns = [_recent_runs.get(key) for key in keys]
-        in_turn = all(last is not None and last.repeats(self) for last in turns)
-        return (
-            REPEATED_SHARE * self._compile_ms - REPEATED_ADVANCE_MS
-            if in_turn
-            else ALTERNATING_SHARE * self._compile_ms
-        )
+        return ALTERNATING_SHARE * self._compile_ms
 
     @functools.cached_property
     def _families(self) -> list[Any]:
@@ -252,7 +249,8 @@ class _RecentRuns:
         hardly = len(others) == RECENT_PROGRAMS - 1 and not any(
             _was_loop(*other) for other in others
         )
-        return _in_a_row(last, program) > (LOOP_RUNS if hardly else 0)
+        starts = LONG_LOOP_STARTS if program.is_long else 1
+        return _in_a_row(last, program) >= (LOOP_RUNS if hardly else starts)
 
 
 def _in_a_row(last: Sequence[tuple[ref[CompilePolicy], int]], program: CompilePolicy) -> int:

@@ -7,7 +7,7 @@ computed. Times are in milliseconds.
 # Compiling.
 COMPILE_OP_MS = 25.0  # one op alone
 TRACE_OP_MS = 5.0  # one op on few elements, which NumPy computes and nothing compiles
-COMPILE_MODEL_MS = 100.0  # the gradient of a small model
+COMPILE_MODEL_MS = 100.0  # a small model, or its gradient
 COMPILE_PROGRAM_MS = 60.0  # a program, and so much more for each of its nodes:
 COMPILE_NODE_MS = 8.0
 LONG_PROGRAM_MS = 4000.0  # from here on a program is long to compile
@@ -24,14 +24,17 @@ SCALAR_BYTES = 16  # a number, or a generator's state, which every draw gives aw
 COMPILED_UPDATES = 3  # programs with one update that a loop compiles at most
 RECENT_PROGRAMS = 4  # without an update: the last ones that end at one line
 LOOP_RUNS = 8  # runs, maybe in a row, that no loop's body stays below
-# A long program that is met again is compiled whole once it has run for this part of what that
-# takes: at once if it is the same as the last time, unless it is very long.
-REPEATED_SHARE, REPEATED_ADVANCE_MS = 0.02, 40.0
-ALTERNATING_SHARE = 1.0  # between others: episodes of other lengths seldom come again
+LONG_LOOP_STARTS = 2  # runs in a row after which a long program is compiled whole; 1 for others
+# Between others it is once it has run op by op for this part of what that takes.
+ALTERNATING_SHARE = 1.0  # episodes of other lengths seldom come again
+# Compiled whole is no program that has so many nodes for each that is different, nor, without an
+# update, one with more nodes: to run them in pieces costs little more.
+WHOLE_REPEATS = 50
+WHOLE_NODES = 1000
 
 # Parts of a program.
 FILLS_PER_OTHER = 8  # fills and draws beside each other op, where a program makes parameters
-GRADIENTS_PER_MODEL = 2  # gradients of small models, for each that is to be compiled alone
+CALLS_PER_MODEL = 2  # calls of models and gradients, for each that is to be compiled alone
 NUMPY_NODES = 8  # nodes that NumPy computes in about the time that a compiled program starts in
 
 # NumPy: an op is compiled after so many runs, or once its largest values had so many elements
@@ -40,3 +43,9 @@ NUMPY_RUNS, NUMPY_ELEMENTS = 1000, 1 << 22
 NUMPY_DRAWS = 250  # runs of random ops, for which NumPy takes ten times as long
 NUMPY_LOOP_STEPS = 300  # steps of a loop that count as a further run each time
 NUMPY_FAST_ELEMENTS = 4096  # elements that NumPy computes no slower than a program starts
+
+# Pieces: a sequence of ops is compiled once it has run op by op for as long as that takes.
+PIECE_MS, PIECE_WEIGHT_MS = 30.0, 2.0  # to compile one, and more for each op in it
+OP_BY_OP_MS = 0.02  # to run one op
+PIECE_WINDOW = 8  # ops to either side that say where a piece begins
+PIECE_WEIGHT = 64  # ops in the turns of a loop that are one piece

@@ -61,9 +61,11 @@ class Op:
         out instead of being given zeros, which could become NaN.
       elementwise: PyTorch runs it through its `TensorIterator`: the result lies in memory as the
         operands do.
+      weight: how many ops it counts for, where a program may have so many. A function of JAX
+        counts for those that it was traced to.
 
-    The last three say how the body behaves: an op that is made of the body of one in the table has
-    them from there.
+    `moves`, `steep` and `elementwise` say how the body behaves: an op that is made of the body of
+    one in the table has them from there.
     """
 
     __slots__ = (
@@ -71,7 +73,7 @@ class Op:
         "differentiable", "view", "inplace", "method", "function", "numbers", "check", "random",
         "residuals", "aliases", "write", "overwrites", "reuses", "inplace_check",
         "no_gradient", "constant_outputs", "need", "fits", "sizes",
-        "moves", "steep", "elementwise",
+        "moves", "steep", "elementwise", "weight",
     )  # fmt: skip
 
     def __init__(
@@ -137,6 +139,7 @@ class Op:
         self.moves = of_body[0] if moves is None else moves
         self.steep = of_body[1] if steep is None else steep
         self.elementwise = of_body[2] if elementwise is None else elementwise
+        self.weight = 1
 
     def __repr__(self) -> str:
         return f"<op {self.qualified}>"

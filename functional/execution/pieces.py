@@ -1,0 +1,224 @@
+"""Pieces of a program that does not run whole: what comes again and again is compiled once.
+
+A loop of any length, a tree of any shape and their backward passes consist of few different
+sequences of ops. Where a program is divided follows from the few ops around that place alone, so
+the turns of a loop are equal pieces however many there are and whatever comes before. A piece runs
+op by op until that has cost what compiling it costs, wherever it was met.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+import zlib
+from collections.abc import Sequence
+from itertools import groupby, pairwise
+from typing import Any, NamedTuple
+
+import jax
+
+from ..lowering.lower import Side, is_checked, lower
+from ..program.program import Aval, Input, Node, Program
+from ..program.slices import PlacedEntry, renumber
+from .single_ops import compiler_options_of
+from .thresholds import (
+    OP_BY_OP_MS,
+    PIECE_MS,
+    PIECE_WEIGHT,
+    PIECE_WEIGHT_MS,
+    PIECE_WINDOW,
+)
+
+_MAX_PIECES = 4096
+_pieces: dict[Any, Piece] = {}
+_LOCK = threading.Lock()
+
+
+class Piece:
+    """A sequence of nodes as a program of its own.
+
+    Attributes:
+      compiled: runs it at once, and returns its outputs and faults; None before `compile`.
+      side: of `compiled`. Each site has for its line the number of the node as well.
+    """
+
+    def __init__(self, program: Program) -> None:
+        self._program, self.side = program, Side()
+        self._nodes = [e for e in program.entries if isinstance(e, Node)]
+        weight = sum(weight_of(node.call) for node in self._nodes)
+        self._left = PIECE_MS + PIECE_WEIGHT_MS * weight
+        self.compiled: Any = None
+
+    def is_due(self) -> bool:
+        """Count a run op by op; return True if it has run so for long enough."""
+        self._left -= OP_BY_OP_MS * len(self._nodes)
+        return self._left <= 0
+
+    def compile(self) -> Any:
+        """Return the function that runs it at once; XLA compiles it at the first call."""
+        if self.compiled is None:
+            fn, checked = lower(self._program, self.side), any(map(is_checked, self._nodes))
+
+            def flat(*arrays: Any) -> Any:
+                outputs, _, faults = fn(*arrays)
+                return outputs, faults if checked else None
+
+            self.compiled = jax.jit(flat, **compiler_options_of(self._nodes))
+        return self.compiled
+
+    def forget(self) -> None:
+        """Release the executable."""
+        jitted, self.compiled = self.compiled, None
+        if jitted is not None:
+            jitted.clear_cache()
+
+
+class Placed(NamedTuple):
+    """A piece in a program.
+
+    Attributes:
+      start, end: the numbers of its first node and of the one after its last.
+      inputs, outputs: values of the program that it takes, and those of its own that are needed.
+      ended: values that nobody needs after it.
+      piece: None for a single node.
+    """
+
+    start: int
+    end: int
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    ended: tuple[int, ...]
+    piece: Piece | None
+
+
+def weight_of(call: Any) -> int:
+    """Return how many ops of a program a call counts for.
+
+    Args:
+      call: of a node; a gradient counts twice what it differentiates does.
+
+    Returns:
+      A positive number.
+    """
+    inner = getattr(call, "call", None) or getattr(call, "source", None)
+    if inner is not None:
+        return 2 * weight_of(inner)
+    return int(getattr(getattr(call, "op", None), "weight", 1))
+
+
+def divide(
+    program: Program, alone: Sequence[bool], keys: Sequence[Any], reads: Sequence[tuple[int, ...]]
+) -> list[Placed]:
+    """Divide a program into pieces.
+
+    Args:
+      alone: for each node, whether it runs by itself.
+      keys: for each node, what it is: its call and the abstract values that it takes.
+      reads: for each node, the values that it needs.
+
+    Returns:
+      The pieces, in order; together they have all nodes.
+    """
+    bounds: list[int] = []
+    for single, places in groupby(range(len(keys)), key=lambda k: alone[k]):
+        section = [*places]
+        if single:
+            bounds += section
+        else:
+            start, end = section[0], section[-1] + 1
+            weights = [weight_of(call) for call, _ in keys[start:end]]
+            marks = [_mark(*key) for key in keys[start:end]]
+            bounds += [start + k for k in _bounds(marks, weights)]
+    return _placed(program, [*pairwise([*bounds, len(keys)])], reads)
+
+
+def _bounds(marks: list[int], weights: list[int]) -> list[int]:
+    """Return where the pieces of a section begin."""
+    n, window = len(marks), PIECE_WINDOW
+    bounds = [0] + [
+        i for i in range(1, n) if marks[i] == min(marks[max(0, i - window) : i + window + 1])
+    ]
+    turns = [*pairwise([*bounds, n])]
+    found: list[int] = []
+    for _, alike in groupby(turns, key=lambda turn: marks[turn[0] : turn[1]]):
+        run = list(alike)
+        weight = sum(weights[run[0][0] : run[0][1]])
+        # Powers of four: runs of any lengths have few different pieces.
+        together = 1
+        while together * 4 * weight <= PIECE_WEIGHT:
+            together *= 4
+        k = 0
+        while k < len(run):
+            while together > len(run) - k:
+                together //= 4
+            found.append(run[k][0])
+            k += together
+    return found
+
+
+@functools.lru_cache(1 << 16)
+def _mark(call: Any, avals: tuple[Aval, ...]) -> int:
+    """Return a number that equal calls have in common, and others mostly do not."""
+    return zlib.crc32(f"{call!r} {avals!r}".encode())
+
+
+def _placed(
+    program: Program, spans: Sequence[tuple[int, int]], reads: Sequence[tuple[int, ...]]
+) -> list[Placed]:
+    """Return the pieces that have the nodes of these spans."""
+    avals: list[Aval] = []
+    nodes: list[PlacedEntry] = []
+    maker: list[int] = []  # of each value: the number of the node that makes it, -1 for an input
+    for e, entry in enumerate(program.entries):
+        number = -1
+        if isinstance(entry, Node):
+            number = len(nodes)
+            nodes.append(PlacedEntry(e, len(avals), entry))
+        avals.extend(entry.avals)
+        maker += [number] * len(entry.avals)
+    last = {i: k for k, places in enumerate(reads) for i in places}
+    last.update(dict.fromkeys(program.outputs, len(nodes)))
+    found = []
+    for start, end in spans:
+        mine = nodes[start:end]
+        taken = dict.fromkeys([i for placed in mine for i in placed.entry.inputs])
+        inputs = tuple([i for i in taken if not start <= maker[i] < end])
+        made = [i for placed in mine for i in placed.values]
+        outputs = tuple([i for i in made if last.get(i, -1) >= end])
+        piece = None
+        if len(mine) > 1:
+            given = [PlacedEntry(None, i, Input(avals[i])) for i in inputs]
+            numbered = [
+                placed._replace(entry=_numbered(placed.entry, k)) for k, placed in enumerate(mine)
+            ]
+            piece = _piece_of(renumber([*given, *numbered], outputs))
+        ended = tuple([i for i in (*inputs, *made) if last.get(i, -1) < end])
+        found.append(Placed(start, end, inputs, outputs, ended, piece))
+    return found
+
+
+def _numbered(node: Node, k: int) -> Node:
+    """Return a node that has its number in the piece beside its line."""
+    where: Any = (*(node.where or ("?", 0)), k)
+    return Node(node.call, node.inputs, node.avals, node.primal, where)
+
+
+def _piece_of(program: Program) -> Piece:
+    """Return the piece of a program, one for equal structure."""
+    key = program.key
+    with _LOCK:
+        piece = _pieces.get(key)
+        if piece is None:
+            if len(_pieces) >= _MAX_PIECES:
+                _pieces.pop(next(iter(_pieces)))
+            piece = _pieces[key] = Piece(program)
+        return piece
+
+
+def forget_pieces() -> None:
+    """Release all pieces that were compiled."""
+    with _LOCK:
+        known = [*_pieces.values()]
+        _pieces.clear()
+    for piece in known:
+        piece.forget()
