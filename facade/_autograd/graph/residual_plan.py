@@ -7,8 +7,10 @@ nodes that save nothing can be walked again, and an index is a constant to PyTor
 
 from __future__ import annotations
 
+import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..._core.trie import NODE, State, Trace, Value
 from ..._rules.reads_of_gradients import needed, wanted_of
@@ -29,7 +31,8 @@ def residual_plan(trace: Trace, live: Sequence[Value]) -> ResidualPlan | None:
     edges = [v.edge for v in live if v.role == NODE and v.edge is not None]
     stack: list[State] = [edge.state for edge in edges if _stays(edge.state, trace)]
     if trace.graph.grad_fns:
-        stack += [s for s, n in trace.graph.grad_fns.items() if not n.is_freed()]
+        held = _held_nodes(trace.graph.grad_fns)
+        stack += [node.state for node in held if not node.is_freed()]
     if not stack:
         return None
     seen: set[State] = set()
@@ -59,6 +62,33 @@ def residual_plan(trace: Trace, live: Sequence[Value]) -> ResidualPlan | None:
         if state.call.residuals:
             residuals.append((state, wanted_of(state)))
     return ResidualPlan(states, tuple(values), tuple(residuals), tuple(read))
+
+
+def _held_nodes(grad_fns: dict[State, Any]) -> list[Any]:
+    """List the nodes that something else holds than the trace and the nodes that lead to them.
+
+    Which nodes there are depends on what was walked and what was remembered.
+    """
+    edges = Counter(
+        id(edge[0]) for node in grad_fns.values() for edge in node._edges or () if edge is not None
+    )
+    nodes, references = _referred(grad_fns)
+    times = zip(nodes, references, strict=True)
+    return [node for node, n in times if n - edges[id(node)] > _UNHELD]
+
+
+def _referred(grad_fns: dict[State, Any]) -> tuple[list[Any], list[int]]:
+    """Return the nodes of a trace, and how many references there are to each."""
+    nodes = list(grad_fns.values())
+    return nodes, list(map(sys.getrefcount, nodes))
+
+
+def _unheld() -> int:
+    return _referred({None: object()})[1][0]  # type: ignore[dict-item]
+
+
+#: How many references there are to a node that nothing but its trace holds.
+_UNHELD = _unheld()
 
 
 def _states_before(state: State) -> list[State]:
