@@ -10,6 +10,8 @@ import jax
 import numpy as np
 import pytest
 
+import leafax
+
 pytest.importorskip("optax")
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
 hand = importlib.import_module("handwritten")
@@ -34,6 +36,17 @@ def test_jit_and_torch_have_the_same_losses(make: str) -> None:
         ours = _losses(getattr(hand, make)(out_in))
         np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-4)
     assert theirs[-1] < theirs[0]
+
+
+@pytest.mark.exhaustive
+def test_the_lstm_has_the_same_losses_by_hand_and_in_both_libraries() -> None:
+    torch = pytest.importorskip("torch")
+    mix = importlib.import_module("mix")
+    chosen = mix.MIXES["lstm"]
+    with mix.sized(chosen):
+        runs = [mix.by_hand(chosen), *[mix.of_library(lib, chosen) for lib in (leafax, torch)]]
+        losses = [[float(run(i).item()) for i in range(4)] for run in runs]
+    np.testing.assert_allclose(losses[:2], losses[1:], rtol=1e-4)
 
 
 @pytest.mark.parametrize("make", ["make_mlp", "make_gpt"])
