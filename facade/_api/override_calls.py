@@ -69,8 +69,10 @@ class Overridden:
         if self.python:
             try:
                 args, given = self._spell(args, kwargs)
-            except TypeError:  # it does not take these arguments, and says so itself
-                return self.inner(*args, **kwargs)
+            except TypeError as error:
+                if not torch_function.finds_override(relevant):  # it says so itself
+                    return self.inner(*args, **kwargs)
+                raise TypeError(f"{self.inner.__name__}() {error}") from None
         if self.unparsed:
             found: Sequence[Any] = args[:1]
         else:

@@ -13,7 +13,7 @@ _SPARSE = "there are no sparse tensors"
 LATER = (
     "__config__", "_custom_ops", "_dynamo", "_inductor", "_jit_internal", "_subclasses",
     "_tensor_str", "ao", "classes", "compiler", "distributed", "distributions", "export", "futures",
-    "hub", "jit", "library", "mps", "mtia", "multiprocessing", "nested", "onnx", "profiler",
+    "fx", "hub", "jit", "library", "mps", "mtia", "multiprocessing", "nested", "onnx", "profiler",
     "quantization", "quasirandom", "storage", "torch_version", "xpu",
 )  # fmt: skip
 # Names that come from such modules.
@@ -35,7 +35,6 @@ _HOMES = {
 }
 LATER_NAMES = {name: home for home, names in _HOMES.items() for name in names.split()}
 TOP: dict[str, str] = {
-    "fx": "`leafax.functional.lower` exports what was recorded as a JAX function",
     "sparse": _SPARSE,
     **dict.fromkeys(
         [
