@@ -21,7 +21,8 @@ class Run(NamedTuple):
       reason: what cut the program.
       where: the user's file and line there.
       nodes: how many ops the program computes.
-      how: "compiled", "cached" (compiled before) or "op by op".
+      how: "compiled", "cached" (compiled before), "op by op", or "in pieces": what repeats in it,
+        or was met before, is compiled, and the program as a whole is not.
       seconds: to compile and dispatch; the device may still be computing.
       inputs, outputs, saved: how many arrays went in, came out, and were kept for backward.
       donated: how many input buffers were reused for outputs.

@@ -25,6 +25,7 @@ from .._core.locks import ended, running, sharing
 from .._core.run_log import ON_HOST, STEP, Run, history, plans
 from .._core.runner import Runner
 from .._core.trie import LEAF, NODE, Local, Trace, Value, local
+from .._host.looks import keep_on_host
 from .._rules.reads_of_gradients import count_traced
 from .._storage.enter import enter, was_leaf
 from .._storage.host_arrays import data_of
@@ -41,7 +42,7 @@ from .._tracing.undo import take_back
 from .compilations import late, tell
 from .recipes import Recipe, donatable, donates, recipe_of
 from .recomputation import compute, compute_elsewhere, salvage
-from .remembered_exits import Walk, known, leave, remember
+from .remembered_exits import Walk, is_pending, known, leave, remember
 from .side_programs import evaluate_beside
 
 
@@ -176,7 +177,7 @@ def note_run(
     record = Run(
         reason, where or user_line(), nodes, outcome.how, outcome.seconds, inputs, held,
         len(outcome.residuals) + len(recipe.places) - held,
-        len(plan.donate) if outcome.how != "op by op" else 0,
+        len(plan.donate) if outcome.how in ("compiled", "cached") else 0,
     )  # fmt: skip
     history.append(record)
     plans.append((record, plan))
@@ -185,22 +186,20 @@ def note_run(
 def _begin(trace: Trace, want: tuple[Any, ...]) -> Any:
     """Take the program from the thread: a `Begun` and its arrays, or None if nothing is wanted."""
     live = trace.living()
-    walk = known(trace, live)
+    wanted = {id(t) for t in want} if want else frozenset()
+    walk = known(trace, live, wanted)
     pending: list[Any] = []  # worked out where no walk says all that is asked of them
     graph: Sequence[Value]
+    if walk is None and any(map(is_unsettled, live)):
+        settle_all(trace)
+        live = trace.living()
+        walk = known(trace, live, wanted)
     if walk is not None:
         numbers, graph = walk.numbers, walk.graph
     else:
-        wanted = {id(t) for t in want} if want else frozenset()
-        found = _sorted(live, wanted)
-        if found is None:
-            settle_all(trace)
-            live = trace.living()
-            found = _sorted(live, wanted)
-            assert found is not None
-        pending, graph = found
+        pending, graph = _sorted(live, wanted)
         numbers = tuple([t._v.index for t in pending])
-        remember(trace, live)
+        remember(trace, live, wanted)
     state = trace.state
     local.budget = 0
     keep = None
@@ -269,30 +268,23 @@ def _end(
     _leave(trace, live)
 
 
-def _sorted(live: list[Any], wanted: Set[int]) -> tuple[list[Any], list[Value]] | None:
+def _sorted(live: list[Any], wanted: Set[int]) -> tuple[list[Any], list[Value]]:
     """Sort the live tensors into those to compute and values whose history is held.
 
     Args:
       wanted: ids of those that are computed also where they share memory with another.
-
-    Returns:
-      None if one is a view whose sharing has not been worked out: that comes first.
     """
     pending: list[Any] = []
     graph: list[Value] = []
     for t in live:
         value = t._v
-        if t._shares:
-            if is_unsettled(t):
-                return None
-            if t._stale is not None:
-                graph.append(t._stale)
-                continue
+        if t._shares and t._stale is not None:
+            graph.append(t._stale)
+            continue
         if value.role == NODE:
             graph.append(value)
-        if t._array is None and value.index >= 0:
-            if not t._shares or t._store is None or t is t._store.cell or id(t) in wanted:
-                pending.append(t)
+        if is_pending(t) or id(t) in wanted and t._array is None and value.index >= 0:
+            pending.append(t)
     return pending, graph
 
 
@@ -373,6 +365,10 @@ def observe(t: Any, reason: str) -> Any:
         if reason in ON_HOST and (found := _looked_at(t, reason)) is not None:
             return found
     check_faults()
+    if reason in ON_HOST and t._v.dtype.kind in "iu":
+        keep_on_host(t)
+        if (found := _looked_at(t, reason)) is not None:
+            return found
     array = placed(t)
     return observe(t, reason) if array is None else array  # if another thread wrote to it just now
 
@@ -386,6 +382,8 @@ def _looked_at(t: Any, reason: str) -> np.ndarray | None:
     if found is None:
         return None
     check_faults()
+    if not found.flags.writeable and t._v.dtype.kind in "iu":
+        keep_on_host(t)
     return np.array(found) if reason == "numpy()" else found
 
 

@@ -15,8 +15,6 @@ from .miss import numbers_change, without_numbers
 BUDGET = 12_000  # computing nodes a program may have before it is cut
 BUDGET_BYTES = 1 << 30  # bytes that a trace may hold on to through its inputs
 TURN = 256  # nodes in the programs that a loop without observations is cut into
-# What a call that draws random numbers counts for there: compiling one takes as long as so many.
-DRAWN = 30
 _TOO_BIG = "the bytes a program may hold are used up"
 _TOO_LONG = "the program is long"
 
@@ -70,8 +68,7 @@ def cut_for_budget(trace: Trace) -> None:
             numbers_change(nodes, period)
         last = nodes[len(nodes) - period :]
         turn = sum(s.nodes - s.parent.nodes for s in last if s.parent)
-        drawn = sum(getattr(getattr(s.call, "op", None), "random", False) for s in last)
-        budget = max(1, TURN // (turn + drawn * (DRAWN - 1))) * turn if turn else 0
+        budget = max(1, TURN // turn) * turn if turn else 0
         local.cuts.turn_end = None
     too_big = trace.nbytes > BUDGET_BYTES
     local.runner.cut(_TOO_BIG if too_big else _TOO_LONG)

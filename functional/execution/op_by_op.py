@@ -17,8 +17,11 @@ from ..program.program import Aval, Node, Program
 from .confined import confined
 from .pieces import Placed, divide
 from .policy import CompilePolicy
-from .single_ops import check_node, is_ready, reads, run_node
+from .single_ops import check_node, is_random, is_ready, reads, run_node
 from .thresholds import PIECE_WINDOW
+
+# How a program ran, as `Outcome.how` says it; in pieces if most of it ran in compiled ones.
+OP_BY_OP, IN_PIECES = "op by op", "in pieces"
 
 
 class OpByOp:
@@ -42,8 +45,8 @@ class OpByOp:
 
     def run(
         self, args: Sequence[Any], side: Side, make_room: Callable[[], None], host: bool = False
-    ) -> tuple[tuple[Any, ...], tuple[Any, ...], Any]:
-        """Run the program; return outputs, residuals' leaves, and faults like `lower`, or None.
+    ) -> tuple[tuple[Any, ...], tuple[Any, ...], Any, str]:
+        """Run the program; return outputs, residuals' leaves, faults like `lower` or None, and how.
 
         Args:
           side: is told of the residuals and the fault sites.
@@ -59,6 +62,7 @@ class OpByOp:
         faults = _Faults(side)
         kept: list[tuple[Residual, int]] = []
         leaves: list[Any] = []
+        at_once = 0
         for placed in pieces:
             piece, run = placed.piece, None
             if piece is not None:
@@ -70,6 +74,7 @@ class OpByOp:
                 found, flags = run(*[env[i] for i in placed.inputs])
                 for i, value in zip(placed.outputs, found, strict=True):
                     env[i] = value
+                at_once += placed.end - placed.start
                 if flags is not None:
                     nodes = [node for node, _ in steps[placed.start : placed.end]]
                     faults.add_piece(piece.side.faults, flags, nodes)
@@ -113,7 +118,8 @@ class OpByOp:
         if self.policy.is_timed and not compiles:
             self.policy.spent += (time.perf_counter() - start) * 1e3
         residuals = tuple(leaves)  # some still NumPy's: what takes them may run op by op as well
-        return outputs, residuals, faults.array() if self.checked else None
+        how = IN_PIECES if 2 * at_once > len(steps) else OP_BY_OP
+        return outputs, residuals, faults.array() if self.checked else None, how
 
     @functools.cached_property
     def _parts(self) -> _Parts:
@@ -125,7 +131,7 @@ class OpByOp:
         reading = [reads(node) for node, _ in steps]
         few = bool(confined) or len(steps) <= PIECE_WINDOW
         alone = [
-            few or isinstance(node.call, KeepingCall) or read != node.inputs
+            few or isinstance(node.call, KeepingCall) or read != node.inputs or is_random(node)
             for (node, _), read in zip(steps, reading, strict=True)
         ]
         pieces = divide(program, alone, [key for _, key in steps], reading)

@@ -47,7 +47,7 @@ class Outcome(NamedTuple):
     outputs: tuple[Any, ...]
     residuals: tuple[Any, ...]
     faults: Any  # what checks found, an array as `lower` gives it; None without checks
-    how: str  # "compiled", "cached" or "op by op"
+    how: str  # "compiled", "cached", "op by op" or "in pieces"
     seconds: float  # spent compiling and dispatching
 
 
@@ -135,12 +135,12 @@ class Plan:
             ready = self._ready
             if confined:
                 found = self._op_by_op.run(args, self.side, _nothing, host=True)
-                return Outcome(*found, "op by op", time.perf_counter() - start)
+                return Outcome(*found, time.perf_counter() - start)
             if ready is None and self._op_by_op.policy.runs_op_by_op(
                 self.donate, self.runs > 1, once
             ):
                 found = self._op_by_op.run(args, self.side, _make_room, host)
-                return Outcome(*found, "op by op", time.perf_counter() - start)
+                return Outcome(*found, time.perf_counter() - start)
             how = "cached"
             if ready is None:
                 _make_room()

@@ -38,8 +38,8 @@ from .thresholds import (
     RECENT_PROGRAMS,
     SCALAR_BYTES,
     TRACE_OP_MS,
-    WHOLE_NODES,
     WHOLE_REPEATS,
+    WHOLE_WEIGHT,
 )
 
 #: Ops that parameters are made by, which give the same to the last bit wherever they run.
@@ -70,8 +70,8 @@ class CompilePolicy:
         self.spent = 0.0
         self.whole = False
         self.plan: ref[Any] | None = None
-        weight = sum(weight_of(node.call) for node, _ in steps)
-        self._compile_ms = COMPILE_PROGRAM_MS + COMPILE_NODE_MS * weight
+        self._weight = sum(weight_of(node.call) for node, _ in steps)
+        self._compile_ms = COMPILE_PROGRAM_MS + COMPILE_NODE_MS * self._weight
         self.is_long = self._compile_ms >= LONG_PROGRAM_MS
 
     def runs_op_by_op(self, donate: Sequence[int], met: bool, once: bool = False) -> bool:
@@ -128,9 +128,10 @@ class CompilePolicy:
     @functools.cached_property
     def _is_long_loop(self) -> bool:
         """True if it consists of few different ops, or is too long to be compiled whole."""
-        different = len({key for _, key in self._steps})
-        repeats = len(self._steps) > WHOLE_REPEATS * different
-        return repeats or len(self._steps) > WHOLE_NODES and not self._optimizers
+        if len(self._steps) > WHOLE_REPEATS * len({key for _, key in self._steps}):
+            return True
+        step = bool(self._optimizers or self._program.residuals)
+        return not step and self._weight > WHOLE_WEIGHT
 
     @functools.cached_property
     def _stays_with_numpy(self) -> bool:

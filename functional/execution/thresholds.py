@@ -27,10 +27,10 @@ LOOP_RUNS = 8  # runs, maybe in a row, that no loop's body stays below
 LONG_LOOP_STARTS = 2  # runs in a row after which a long program is compiled whole; 1 for others
 # Between others it is once it has run op by op for this part of what that takes.
 ALTERNATING_SHARE = 1.0  # episodes of other lengths seldom come again
-# Compiled whole is no program that has so many nodes for each that is different, nor, without an
-# update, one with more nodes: to run them in pieces costs little more.
-WHOLE_REPEATS = 50
-WHOLE_NODES = 1000
+# Compiled whole is no program that has so many nodes for each that is different, nor one of more
+# ops that is no training step: to run them in pieces costs little more.
+WHOLE_REPEATS = 100
+WHOLE_WEIGHT = 1000
 
 # Parts of a program.
 FILLS_PER_OTHER = 8  # fills and draws beside each other op, where a program makes parameters

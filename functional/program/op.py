@@ -16,6 +16,8 @@ Check = Callable[..., Any]
 Body = Callable[..., Any]
 Decorator = Callable[..., Callable[[Body], Body]]
 
+DRAW_WEIGHT = 30  # to compile an op that draws random numbers takes as long as so many others
+
 TABLE: dict[str, Op] = {}
 _OF_BODY: dict[Body, tuple[bool, bool, bool]] = {}  # `moves`, `steep`, `elementwise` of its op
 
@@ -61,8 +63,8 @@ class Op:
         out instead of being given zeros, which could become NaN.
       elementwise: PyTorch runs it through its `TensorIterator`: the result lies in memory as the
         operands do.
-      weight: how many ops it counts for, where a program may have so many. A function of JAX
-        counts for those that it was traced to.
+      weight: how many ops it counts for, where a program may have so many: 30 if it is random. A
+        function of JAX counts for those that it was traced to.
 
     `moves`, `steep` and `elementwise` say how the body behaves: an op that is made of the body of
     one in the table has them from there.
@@ -139,7 +141,7 @@ class Op:
         self.moves = of_body[0] if moves is None else moves
         self.steep = of_body[1] if steep is None else steep
         self.elementwise = of_body[2] if elementwise is None else elementwise
-        self.weight = 1
+        self.weight = DRAW_WEIGHT if random else 1
 
     def __repr__(self) -> str:
         return f"<op {self.qualified}>"
