@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 from typing import Any
-from weakref import ref
 
-import numpy as np
-
-from ..._core.locks import sharing
 from ..._core.run_log import LOOP
 from ..._core.trie import NOWHERE, local
+from ..._host.looks import MOST, keep_on_host
 from ..._host.rule import is_free, memory_of
 from ..._host.views import items
-from ..._storage.host_arrays import data_of
 from ..._tracing.preparations import has_graph
 from ..cut import cut
 from ..side_programs import settle_early
-
-MOST = 4096  # elements that one looks at so: each takes as long as a short program
 
 
 def items_of(t: Any) -> list[Any] | None:
@@ -39,33 +33,10 @@ def items_of(t: Any) -> list[Any] | None:
             return None
     elif value.index >= 0:
         return items(t)
-    _keep_on_host(t)
+    keep_on_host(t)
     return items(t, wait=True)
 
 
 def _is_pending(t: Any) -> bool:
     value = t._v
     return t._trace is local.trace and value.index >= 0 and value.role == NOWHERE
-
-
-def _keep_on_host(t: Any) -> None:
-    """Keep what was looked at where Python reads it again and again."""
-    holder, sharers = t, t._viewers
-    if t._viewed is not None:
-        holder, lens = t._viewed
-        if lens is None or type(holder) is ref:
-            return
-        sharers = holder._viewers
-    elif t._shares and sharers is None and t._store is not None:
-        holder, sharers = t._store.cell, t._store.members
-    if holder._trace is not None or holder._v.numel > MOST or memory_of(holder) is not None:
-        return
-    data = data_of(holder, wait=True)
-    if data is None:
-        return
-    with sharing:
-        holder._array = np.array(data)
-        for sharer in sharers or ():
-            other = sharer()
-            if other is not None and other is not holder:
-                other._array = None  # it is read from there

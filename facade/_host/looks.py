@@ -1,0 +1,40 @@
+"""Integers that were looked at: Python works with them from then on, so they lie on the host."""
+
+from __future__ import annotations
+
+from typing import Any
+from weakref import ref
+
+import numpy as np
+
+from .._core.locks import sharing
+from .._storage.host_arrays import data_of
+from .rule import memory_of
+
+MOST = 4096  # elements
+
+
+def keep_on_host(t: Any) -> None:
+    """Keep a tensor of integers at rest where it was looked at, with all that share its memory."""
+    holder, sharers = t, t._viewers
+    if t._viewed is not None:
+        holder, lens = t._viewed
+        if lens is None or type(holder) is ref:
+            return
+        sharers = holder._viewers
+    elif t._shares and sharers is None and t._store is not None:
+        holder, sharers = t._store.cell, t._store.members
+    value = holder._v
+    if value.numel > MOST or value.dtype.kind not in "iu" or holder._trace is not None:
+        return
+    if memory_of(holder) is not None:
+        return
+    data = data_of(holder, wait=True)
+    if data is None:
+        return
+    with sharing:
+        holder._array = np.array(data)
+        for sharer in sharers or ():
+            other = sharer()
+            if other is not None and other is not holder:
+                other._array = None  # it is read from there
