@@ -31,7 +31,8 @@ def let_rest(tensors: Iterable[Any], reason: str) -> None:
 def begin_program(parameters: Iterable[Any], reason: str) -> None:
     """Cut where nothing is in a graph yet, or a parameter is pending: a loop begins here."""
     trace = local.trace
-    if trace.state.nodes == 0 or trace.inside is not None or local.cuts.uncut:
+    cuts = local.cuts
+    if trace.state.nodes == 0 or trace.inside is not None or cuts.uncut or cuts.capture is not None:
         return
     if local.vmap is None and not has_graph(trace.state):
         cut(reason)
