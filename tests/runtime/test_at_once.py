@@ -15,6 +15,7 @@ from helpers.sameness import Log, assert_equal, run, same
 import leafax
 from leafax._core.trie import local
 from leafax._host import compute, constants
+from leafax.functional.execution import single_ops
 
 
 @pytest.fixture(autouse=True)
@@ -78,6 +79,59 @@ def test_views_see_writes_and_count_versions_together() -> None:
         x[0] = x[0]
         x[0, 0] += 1
         log(x, row, turned, x._version)
+
+
+def test_places_masks_and_products() -> None:
+    @without_programs
+    def program(t: Any, log: Log) -> None:
+        x, i = t.tensor([[1.0, -2.0, 3.0], [4.0, 5.0, -6.0]]), t.tensor([1, 0, -1])
+        log(x[i], x[:, i], x[i[:2], i[1:]], x[x > 0], x[0, i], x[None, i], i[i], x[[True, False]])
+        x[x < 0] = 0.0
+        x[0, i[:2]] = t.tensor([7.0, 8.0])
+        x[t.tensor([True, False])] += 1
+        x[i[:1]] = x[:1] * 2
+        log(x, x._version, x @ x.t(), x @ x[0], x[0] @ x[1], x.t().mm(x))
+        log(*x.unbind(), x.flatten()[2:], x[0].expand(2, 3) + 1, x.squeeze(0), x[:, None].sum(1))
+        log([row.sum().item() for row in x], x.index_select(0, i[:2]), x.gather(1, i[None, :2]))
+
+    @same
+    def wrong(t: Any, log: Log) -> None:
+        x, i = t.tensor([[1.0, 2.0]]), t.tensor([3])
+        log.attempt(lambda: x[:, t.tensor([True])])
+        log.attempt(lambda: x[t.tensor([0.5])])
+        log.attempt(x.__setitem__, t.tensor([0, 0, 0]), t.ones(2, 2))
+        log.attempt(x.__setitem__, (0, t.tensor([[True]])), 1.0)
+        log.attempt(lambda: x @ t.tensor([1.0, 2.0, 3.0]))
+        log.attempt(lambda: (x / 0, i.expand(2).add_(1)))
+        log(x, i)
+
+
+def test_data_in_error_are_told_by_the_program() -> None:
+    i = leafax.tensor([1, 2])
+    with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+        (i // leafax.tensor([1, 0])).tolist()
+    assert (i // leafax.tensor([1, 1])).tolist() == [1, 2]
+    with pytest.raises(IndexError, match="out of"):
+        leafax.tensor([1.0, 2.0])[leafax.tensor([5])].tolist()
+    with pytest.raises(RuntimeError, match="index 3 is out of bounds"):
+        i.gather(0, leafax.tensor([3])).tolist()
+
+
+def test_integers_that_were_looked_at_lie_on_the_host() -> None:
+    ix = leafax.randperm(9)[:4]
+    first = ix.tolist()
+    leafax.explain(clear=True)
+    assert [int(ix[k] + 1) for k in range(4)] == [k + 1 for k in first]
+    ix[0] = 7
+    assert (ix.tolist(), ix._base._version) == ([7, *first[1:]], 1)
+    assert len(leafax.explain()) == 0
+
+
+def test_buffers_are_counted_by_the_program() -> None:
+    layer = leafax.nn.BatchNorm1d(2)
+    leafax.explain(clear=True)
+    layer(leafax.ones(3, 2))
+    assert leafax.explain().at_once == 0 and int(layer.num_batches_tracked) == 1
 
 
 def test_writes_that_pytorch_refuses_raise_its_errors() -> None:
@@ -220,13 +274,17 @@ def test_idioms_of_scripts(name: str) -> None:
 def test_where_the_default_device_is_another_data_stay_on_the_host(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Of a GPU, NumPy's arrays are not where programs run: `on_host()` says so everywhere."""
-    for module in (leafax._storage.host_arrays,):
-        monkeypatch.setattr(module, "on_host", lambda: False)
+    """With a GPU, programs run elsewhere than where NumPy's arrays are."""
+    monkeypatch.setattr(single_ops, "_runs_on_host", lambda: False)
     for name, idiom in IDIOMS.items():
         if name != "tensor index":
             np.testing.assert_allclose(idiom(leafax), idiom(torch), 1e-6)
     assert len(leafax.explain()) == 0
+    ix = leafax.randint(5, (4,))
+    data = leafax.from_numpy(np.arange(9))
+    x = leafax.stack([data[i : i + 3] for i in ix])
+    assert x.tolist() == [[k, k + 1, k + 2] for k in ix.tolist()]
+    assert [run.reason for run in leafax.explain()] == ["a loop over integers"]
 
 
 def test_it_is_off_inside_transforms_and_where_it_is_turned_off() -> None:
