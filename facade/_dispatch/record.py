@@ -163,7 +163,7 @@ def known(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None) -
             if v.index >= 0 and a._trace is trace:
                 parts.append(v)
                 continue
-            if v.index < 0 and not v.requires_grad and len(parts) == 1:
+            if len(parts) == 1 and v.index < 0 and not v.requires_grad:
                 out = computed(op, args, kwargs)
                 if out is not None:
                     return out
