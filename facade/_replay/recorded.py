@@ -17,7 +17,7 @@ from .._core.tree.trees import tree_flatten
 from .._core.trie import NODE, Trace
 from .._tracing.inputs import list_inputs
 from .._tracing.leaf_tuples import mark_all_entered
-from .._tracing.undo import Update
+from .._tracing.undo import Update, Write
 from .capture import Before, Capture, Numbers, Source
 from .python_state import PLAIN, NotReplayable
 
@@ -93,15 +93,32 @@ class Recorded:
     # ------------------------------------------------------------ inputs
 
     def _find_entered(self) -> dict[int, Any]:
-        """Find the tensors that entered, by the places of their inputs."""
-        entered: dict[int, Any] = {}
-        for holder, value, _ in self._trace.entered.values():
-            t = holder()
-            if t is not None and value.index in self._places:
+        """Find the tensors that entered, by the places of their inputs.
+
+        Of those that enter by the hundred the trace has no list: they still hold the input's value,
+        or a note of their first write, or of where gradients go, tells what they held.
+        """
+        trace, entered = self._trace, dict[int, Any]()
+
+        def add(t: Any, value: Any) -> None:
+            if isinstance(t, Handle) and value.index in self._places:
                 entered.setdefault(self._places[value.index], t)
-        for note in self._trace.memory.undo:
-            if type(note) is Update:  # whose states enter in one go
-                entered.update(enumerate(note.held, note.first))
+
+        for holder, value, _ in trace.entered.values():
+            add(holder(), value)
+        for note in trace.memory.undo:
+            if type(note) is Update:
+                for p, value in zip(note.params, note.values, strict=True):
+                    add(p, value)
+                for k, t in enumerate(note.held, note.first):
+                    entered.setdefault(k, t)
+            elif type(note) is Write and note.array is not None:
+                add(note.tensor(), note.value)
+        for value, t in trace.sources.items():
+            add(t, value)
+        for t in trace.living():
+            if t._array is not None:
+                add(t, t._v)
         return entered
 
     def _find_sources(self) -> Iterator[Source]:
@@ -137,7 +154,7 @@ class Recorded:
                 continue
             if t._v.index in self._places or before.values.get(id(t)) is t._v:
                 continue
-            if t._shares and t._store is not None:
+            if is_shared(t):
                 raise NotReplayable("it writes to a tensor that shares memory with another")
             if source.kind == "argument" and source.what in before.stand_ins:
                 raise NotReplayable("it writes to an argument that is a view")
@@ -192,7 +209,10 @@ class Recorded:
         known = {id(x) for x in self.tensors} | self._known.keys() | self._before.values.keys()
         known |= {id(leaf._grad) for leaf, _ in self._before.grads}
         known |= {id(g._held) for g, _, _ in self._before.generators}
-        known |= {id(x) for t in self.tensors for x in _sharers(t)}
+        living = {id(t): t for t in self._trace.living()}
+        mine = [*self.tensors, *[t for t in living.values() if id(t) in known]]
+        known |= {id(x) for t in mine for x in _sharers(t)}
+        del living, mine
         if self._strangers(known):
             gc.collect()
         for t in self._strangers(known):
@@ -237,6 +257,14 @@ class Recorded:
             [_name(x) if type(x) is Source else x for x in self.result],
             [step.op for step in self.numbers],
         )
+
+
+def is_shared(t: Any) -> bool:
+    """Tell whether somebody holds a tensor that shares memory with this one."""
+    if not t._shares or t._store is None:
+        return False
+    others = [m for r in t._store.members if (m := r()) is not None and m is not t]
+    return any(m is not t._store.cell for m in others)
 
 
 def _sharers(t: Any) -> list[Any]:

@@ -18,6 +18,7 @@ from .._core.trie import local
 from .._runtime.cut import cut, note_run, observe
 from .._runtime.recipes import MOST_IF_NOBODY, Recipe, most_held
 from .._runtime.turns import Reordered
+from .._storage.shared_storage import unshare
 from .._tracing import inputs
 from .capture import COMPILE, Source
 from .conditions import MISS, Conditions
@@ -171,8 +172,11 @@ class Replay:
         if list(map(_value, handles)) != self._kinds and not self._settle(handles):
             return None
         if any(map(_shares, self._targets)):
-            if any(t._shares and t._store is not None for t in self._targets):
-                return None
+            for t in self._targets:
+                if t._shares and t._store is not None:
+                    unshare(t)
+                    if t._shares:
+                        return None
         arrays = list(map(_array, handles))
         if self._numbers and not self._put_numbers(arrays):
             return None

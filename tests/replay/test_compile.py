@@ -628,3 +628,35 @@ def test_what_cannot_be_saved_says_why(tmp_path: Any) -> None:
     (tmp_path / "other").write_text("no zip")
     with pytest.raises(ValueError, match="no file that a compiled call was saved in"):
         leafax.load_compiled(tmp_path / "other")
+
+
+def test_a_flax_model_with_frozen_parts_inside() -> None:
+    jax, linen = pytest.importorskip("jax"), pytest.importorskip("flax.linen")
+    from leafax.adapters import linen as adapter
+
+    class Net(linen.Module):  # type: ignore[name-defined,misc]
+        @linen.compact
+        def __call__(self, x: Any) -> Any:
+            x = linen.BatchNorm(use_running_average=False)(linen.Dense(4)(x))
+            return linen.Dense(3)(linen.Dropout(0.1, deterministic=False)(x))
+
+    def program(compiled: Compile) -> Shown:
+        leafax.manual_seed(0)
+        keys = {"params": jax.random.key(0), "dropout": jax.random.key(1)}
+        model = adapter.Model(Net(), Net().init(keys, np.ones((4, 8), "f")))
+        model.freeze("Dense_0.**")
+        optimizer = leafax.optim.Adam(model.parameters(), lr=0.01)
+
+        def step(x: Any, y: Any) -> Any:
+            optimizer.zero_grad()
+            loss = F.cross_entropy(model(x), y)
+            loss.backward()
+            optimizer.step()
+            return loss.detach()
+
+        fn = compiled(step)
+        losses = [fn(x, y).item() for x, y in batches()]
+        return Shown(losses, [p.detach().numpy() for p in model.parameters()], fn)
+
+    fn, ran = compare(program)
+    assert replays(fn) == 1 and ran.compiles <= 1
