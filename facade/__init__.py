@@ -36,7 +36,6 @@ from ._api import old_module_names as _old_module_names
 from ._api import pickle_names as _pickle_names
 from ._api import tensorboardx as _tensorboardx  # noqa: F401
 from ._api.compile import compile as compile
-from ._replay.saved import load_compiled as load_compiled
 from ._api.deprecated_amp import get_autocast_cpu_dtype as get_autocast_cpu_dtype
 from ._api.deprecated_amp import get_autocast_gpu_dtype as get_autocast_gpu_dtype
 from ._api.deprecated_amp import is_autocast_cpu_enabled as is_autocast_cpu_enabled
@@ -180,6 +179,7 @@ from ._ops.creation.legacy_constructors import ShortTensor as ShortTensor
 from ._ops.creation.storage_objects import TypedStorage as TypedStorage
 from ._ops.creation.storage_objects import UntypedStorage as UntypedStorage
 from ._ops.creation.storage_objects import is_storage as is_storage
+from ._replay.saved import load_compiled as load_compiled
 from ._runtime import gc_support as _gc_support  # noqa: F401
 from ._runtime.compilations import set_explain as set_explain
 from ._runtime.cut import synchronize as synchronize

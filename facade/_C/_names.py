@@ -15,15 +15,32 @@ from .._tensor.switches import get_default_device
 
 _log_api_usage_once = _log_api_usage_metadata = do_nothing
 _NONE = "there is no TorchScript"
-Graph = refuse_class("_C.Graph", _NONE)
-Node = refuse_class("_C.Node", _NONE)
-Value = refuse_class("_C.Value", _NONE)
-TensorType = refuse_class("_C.TensorType", _NONE)
-ScriptObject = refuse_class("_C.ScriptObject", _NONE)
-ScriptFunction = refuse_class("_C.ScriptFunction", _NONE)
-ScriptModule = refuse_class("_C.ScriptModule", _NONE)
+_KINDS = (
+    "AnyType Argument BoolType CompilationUnit DictType FloatType FunctionSchema Graph IntType "
+    "ListType Node NoneType OptionalType ScriptClass ScriptFunction ScriptMethod ScriptModule "
+    "ScriptObject StringType TensorType TupleType Type UnionType Value"
+)
+globals().update({kind: refuse_class(f"_C.{kind}", _NONE) for kind in _KINDS.split()})
 PyTorchFileReader = refuse_class("_C.PyTorchFileReader", "`leafax.load` reads files")
 PyTorchFileWriter = refuse_class("_C.PyTorchFileWriter", "`leafax.save` writes files")
+
+
+has_lapack = has_spectral = True  # JAX has its own
+has_mkl = has_openmp = False
+
+
+class JITException(RuntimeError):
+    """An error of a TorchScript program: there is none."""
+
+
+def compiled_with_cxx11_abi() -> bool:
+    """Return True, as PyTorch does; nothing of leafax is compiled."""
+    return True
+
+
+def is_vulkan_available() -> bool:
+    """Return False: leafax does not compute there."""
+    return False
 
 
 class _TensorMeta(type):

@@ -26,6 +26,11 @@ def _check_tensor_all_with(error: type[Exception], cond: Any, message: Any = Non
     _check_with(error, bool(found.all().item()), message)
 
 
+def get_device(input: Any) -> Any:
+    """Return the number of a tensor's GPU, -1 for the CPU."""
+    return input.get_device()
+
+
 def _softmax_backward_data(grad_output: Any, output: Any, dim: int, input_dtype: Any) -> Any:
     """Return the gradient of `softmax` from its result."""
     product = grad_output * output

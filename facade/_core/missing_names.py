@@ -7,43 +7,48 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import Any
 
-_SPARSE = "there are no sparse tensors"
-
 # Modules that few programs need: they are imported when somebody asks for them.
 LATER = (
     "__config__", "_custom_ops", "_dynamo", "_inductor", "_jit_internal", "_subclasses",
     "_tensor_str", "ao", "classes", "compiler", "distributed", "distributions", "export", "futures",
     "fx", "hub", "jit", "library", "mps", "mtia", "multiprocessing", "nested", "onnx", "profiler",
-    "quantization", "quasirandom", "storage", "torch_version", "xpu",
+    "quantization", "quasirandom", "sparse", "storage", "torch_version", "xpu",
 )  # fmt: skip
 # Names that come from such modules.
 _HOMES = {
     "_library.tags": "Tag",
-    "_C": "PyTorchFileReader PyTorchFileWriter",
-    "_api.package_names": ("_check_tensor_all_with _shape_as_tensor _softmax_backward_data"),
+    "_C._names": (
+        "AnyType Argument BoolType CompilationUnit DictType DispatchKey DispatchKeySet FloatType "
+        "FunctionSchema Graph IntType JITException ListType Node NoneType OptionalType "
+        "PyTorchFileReader PyTorchFileWriter ScriptClass ScriptMethod ScriptObject StringType "
+        "TensorType TupleType Type UnionType Value compiled_with_cxx11_abi has_lapack has_mkl "
+        "has_openmp has_spectral is_vulkan_available"
+    ),
+    "_api.package_names": (
+        "_check_tensor_all_with _shape_as_tensor _softmax_backward_data get_device"
+    ),
     "_api.streams": "Event Stream",
     "_core.absent.dtypes": (
-        "chalf complex32 float4_e2m1fn_x2 qint32 qint8 quint2x4 quint4x2 quint8"
+        "chalf complex32 float4_e2m1fn_x2 qint32 qint8 quint2x4 quint4x2 quint8 bits8 bits16 "
+        "bits1x8 bits2x4 bits4x2 int1 int2 int3 int4 int5 int6 int7 uint1 uint2 uint3 uint4 uint5 "
+        "uint6 uint7"
     ),
     "_core.absent.symbols": "SymBool SymFloat SymInt",
-    "_core.memory_format": "jagged legacy_contiguous_format",
+    "_core.memory_format": (
+        "jagged legacy_contiguous_format sparse_bsc sparse_bsr sparse_coo sparse_csc sparse_csr"
+    ),
     "_install": "install uninstall",
     "_api.assert_async": "_assert_async",
     "accelerator": "get_device_module",
     "futures": "Future",
-    "jit": "ScriptFunction ScriptModule",
+    "sparse": (
+        "sparse_bsc_tensor sparse_bsr_tensor sparse_compressed_tensor sparse_coo_tensor "
+        "sparse_csc_tensor sparse_csr_tensor"
+    ),
+    "jit": "ScriptFunction ScriptModule fork wait",
 }
 LATER_NAMES = {name: home for home, names in _HOMES.items() for name in names.split()}
 TOP: dict[str, str] = {
-    "sparse": _SPARSE,
-    **dict.fromkeys(
-        [
-            "sparse_coo_tensor", "sparse_csr_tensor", "sparse_csc_tensor", "sparse_bsr_tensor",
-            "sparse_bsc_tensor", "sparse_compressed_tensor", "sparse_coo", "sparse_csr",
-            "sparse_csc", "sparse_bsr", "sparse_bsc",
-        ],
-        _SPARSE,
-    ),
     **dict.fromkeys(
         [
             "quantize_per_tensor", "quantize_per_channel", "quantize_per_tensor_dynamic",

@@ -62,6 +62,7 @@ def install() -> None:
         _before[name] = vars(sys.modules[name])["__version__"]
         vars(sys.modules[name])["__version__"] = TorchVersion(VERSION)
     vars(sys.modules["leafax"])["torch"] = sys.modules["leafax"]  # `torch.torch` is PyTorch's
+    vars(sys.modules["leafax"])["__name__"] = "torch"  # which packages begin paths with
     vars(sys.modules["leafax.functional"])["__getattr__"] = _function
     _before["pkg_resources"] = when_imported("pkg_resources", add_to_working_set)
     importlib.invalidate_caches()
@@ -85,6 +86,7 @@ def uninstall() -> None:
     for name in _VERSIONS:
         vars(sys.modules[name])["__version__"] = _before.pop(name)
     del vars(sys.modules["leafax"])["torch"]
+    vars(sys.modules["leafax"])["__name__"] = "leafax"
     del vars(sys.modules["leafax.functional"])["__getattr__"]
     waits = _before.pop("pkg_resources")
     if waits in sys.meta_path:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from typing import Any
 
+from .._api.compile import compile as compile
 from .._core.absent.stand_ins import do_nothing as cudagraph_mark_step_begin
 from .._core.absent.stand_ins import do_nothing as reset
 from .._core.absent.stand_ins import do_nothing as set_default_backend
@@ -16,7 +17,8 @@ from .._core.absent.stand_ins import leave as wrap_numpy
 from . import config as config
 
 __all__ = [
-    "allow_in_graph", "assume_constant_result", "config", "cudagraph_mark_step_begin", "disable",
+    "allow_in_graph", "assume_constant_result", "compile", "config",
+    "cudagraph_mark_step_begin", "disable",
     "is_compiling", "is_dynamo_compiling", "is_exporting", "list_backends",
     "nested_compile_region", "reset", "set_default_backend", "set_stance", "substitute_in_graph",
     "wrap_numpy",

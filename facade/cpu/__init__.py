@@ -36,4 +36,10 @@ def synchronize(device: Any = None) -> None:
     _synchronize()
 
 
-__getattr__ = _missing_names.missing("leafax.cpu", lambda name: None)
+__getattr__ = _missing_names.missing(
+    "leafax.cpu",
+    lambda name: None,
+    names=dict.fromkeys(
+        ["Event", "Stream", "StreamContext", "current_stream", "stream"], "streams"
+    ),
+)

@@ -111,6 +111,28 @@ class device:  # noqa: N801 # PyTorch's name
             jax.config.update("jax_default_device", self._before)
 
 
+class device_of(device):  # noqa: N801 # PyTorch's name
+    """A block in which new tensors are made where another is; on the CPU it changes nothing."""
+
+    def __init__(self, obj: Any) -> None:
+        super().__init__(obj.get_device() if obj.is_cuda else None)
+
+
+def get_arch_list() -> list[str]:
+    """Return no architectures: XLA compiles for the GPU that is there."""
+    return []
+
+
+def can_device_access_peer(device: Any, peer_device: Any) -> bool:
+    """Return False: a tensor is on one GPU."""
+    return False
+
+
+def is_tf32_supported() -> bool:
+    """Tell whether there is a GPU whose products may be rounded to TF32."""
+    return is_available() and get_device_capability()[0] >= 8
+
+
 default_generators = ()
 _STREAMS = (
     "Event", "ExternalStream", "Stream", "StreamContext", "current_stream", "default_stream",

@@ -1,5 +1,6 @@
 """PyTorch's `torch.func`: transforms of functions of tensors, recorded like all else."""
 
+from ._batch_norm import replace_all_batch_norm_modules_ as replace_all_batch_norm_modules_
 from ._forward import jvp as jvp
 from ._forward import linearize as linearize
 from ._functional_call import functional_call as functional_call

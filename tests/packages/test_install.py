@@ -82,10 +82,10 @@ def test_a_module_and_a_command_run(tmp_path: Path) -> None:
     (package / "__init__.py").touch()
     (package / "__main__.py").write_text("import sys, torch; print(sys.argv[1:], torch.__name__)")
     done = run("-m", "leafax", "-m", "train", "-v", folder=tmp_path)
-    assert done.stdout == "['-v'] leafax\n", done.stderr
+    assert done.stdout == "['-v'] torch\n", done.stderr
     command = "import sys, torch; print(sys.argv, torch.__name__, __name__)"
     done = run("-m", "leafax", "-c", command, "x", folder=tmp_path)
-    assert done.stdout == "['-c', 'x'] leafax __main__\n", done.stderr
+    assert done.stdout == "['-c', 'x'] torch __main__\n", done.stderr
 
 
 @pytest.mark.parametrize(
@@ -147,6 +147,7 @@ def test_uninstall_takes_all_back(tmp_path: Path) -> None:
         assert (list(sys.meta_path), leafax.__version__, leafax.version.__version__) == before
         assert len(list(importlib.metadata.distributions(name="torch"))) == len(found)
         assert not [n for n in sys.modules if n.partition(".")[0] == "torch"]
+        assert leafax.__name__ == "leafax"
         assert not hasattr(leafax, "torch") and not hasattr(leafax.functional, "einsum")
         import torch
         print(torch.__version__)
