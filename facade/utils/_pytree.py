@@ -21,6 +21,9 @@ from .._core.tree.nodes import register_pytree_node as register_pytree_node
 from .._core.tree.paths import GetAttrKey as GetAttrKey
 from .._core.tree.paths import MappingKey as MappingKey
 from .._core.tree.paths import SequenceKey as SequenceKey
+from .._core.tree.paths import _dict_flatten_with_keys as _dict_flatten_with_keys
+from .._core.tree.paths import _list_flatten_with_keys as _list_flatten_with_keys
+from .._core.tree.paths import _list_flatten_with_keys as _tuple_flatten_with_keys  # noqa: F401
 from .._core.tree.paths import key_get as key_get
 from .._core.tree.paths import keystr as keystr
 from .._core.tree.paths import tree_all_only as tree_all_only

@@ -161,3 +161,13 @@ def tree_any_only(
 ) -> bool:
     """Return whether `pred` holds for any leaf of the types `kinds`."""
     return any(pred(x) for x in filter(chooser(kinds), tree_leaves(tree, is_leaf)))
+
+
+def _dict_flatten_with_keys(d: dict[Any, Any]) -> tuple[list[Any], Any]:
+    """Return the values of a dict with their keys, and what makes the dict anew."""
+    return [(MappingKey(key), value) for key, value in d.items()], list(d)
+
+
+def _list_flatten_with_keys(values: Any) -> tuple[list[Any], Any]:
+    """Return the elements of a list or tuple with their places."""
+    return [(SequenceKey(place), value) for place, value in enumerate(values)], None
