@@ -24,6 +24,7 @@ from .single_ops import compiler_options_of
 from .thresholds import (
     OP_BY_OP_MS,
     PIECE_MS,
+    PIECE_ROW,
     PIECE_WEIGHT,
     PIECE_WEIGHT_MS,
     PIECE_WINDOW,
@@ -135,13 +136,20 @@ def divide(
 def _bounds(marks: list[int], weights: list[int]) -> list[int]:
     """Return where the pieces of a section begin."""
     n, window = len(marks), PIECE_WINDOW
+    # A piece begins where some ops in a row have the lowest mark around, and not those before.
+    rows = [hash(tuple(marks[max(0, i - PIECE_ROW + 1) : i + 1])) for i in range(n)]
     bounds = [0] + [
-        i for i in range(1, n) if marks[i] == min(marks[max(0, i - window) : i + window + 1])
+        i
+        for i in range(1, n)
+        if rows[i] != rows[i - 1] and rows[i] == min(rows[max(0, i - window) : i + window + 1])
     ]
-    turns = [*pairwise([*bounds, n])]
+    turns: list[tuple[int, int]] = []
+    for start, end in pairwise([*bounds, n]):
+        alike = len({*marks[start:end]}) == 1
+        turns += pairwise([*range(start, end, 1 if alike else PIECE_WEIGHT), end])
     found: list[int] = []
-    for _, alike in groupby(turns, key=lambda turn: marks[turn[0] : turn[1]]):
-        run = list(alike)
+    for _, same in groupby(turns, key=lambda turn: marks[turn[0] : turn[1]]):
+        run = [*same]
         weight = sum(weights[run[0][0] : run[0][1]])
         # Powers of four: runs of any lengths have few different pieces.
         together = 1

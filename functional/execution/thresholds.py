@@ -47,5 +47,5 @@ NUMPY_FAST_ELEMENTS = 4096  # elements that NumPy computes no slower than a prog
 # Pieces: a sequence of ops is compiled once it has run op by op for as long as that takes.
 PIECE_MS, PIECE_WEIGHT_MS = 30.0, 2.0  # to compile one, and more for each op in it
 OP_BY_OP_MS = 0.02  # to run one op
-PIECE_WINDOW = 8  # ops to either side that say where a piece begins
+PIECE_WINDOW, PIECE_ROW = 16, 4  # ops around, and in a row, that say where a piece begins
 PIECE_WEIGHT = 64  # ops in the turns of a loop that are one piece
