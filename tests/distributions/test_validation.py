@@ -89,6 +89,7 @@ PENDING: dict[str, Callable[[Any, Any, Any], Any]] = {
 }
 
 
+@pytest.mark.usefixtures("all_recorded")
 @pytest.mark.parametrize("case", PENDING)
 def test_what_is_pending_is_raised_at_the_observation(case: str) -> None:
     with pytest.raises(ValueError) as theirs:
@@ -106,6 +107,7 @@ def test_what_is_pending_is_raised_at_the_observation(case: str) -> None:
     (x + 1).tolist()  # said once
 
 
+@pytest.mark.usefixtures("all_recorded")
 def test_a_distribution_that_is_held_is_shown_as_it_is() -> None:
     x = leafax.tensor(3.0)
     held = D.Bernoulli(x + 1)
