@@ -43,7 +43,7 @@ _HOMES = {
     "futures": "Future",
     "sparse": (
         "sparse_bsc_tensor sparse_bsr_tensor sparse_compressed_tensor sparse_coo_tensor "
-        "sparse_csc_tensor sparse_csr_tensor"
+        "sparse_csc_tensor sparse_csr_tensor spmm"
     ),
     "jit": "ScriptFunction ScriptModule fork wait",
 }

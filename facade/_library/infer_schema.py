@@ -72,7 +72,7 @@ def infer_schema(
 
 
 class _Inference:
-    """What is known of a function whose schema is being written."""
+    """Facts of a function whose schema is being written."""
 
     def __init__(
         self, fn: Callable[..., Any], mutates: str | Iterable[str], tags: tuple[Tag, ...]

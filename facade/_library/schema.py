@@ -20,7 +20,7 @@ _CLASSES: dict[str, Any] = {
 
 
 class AliasInfo(NamedTuple):
-    """How an argument shares memory: `Tensor(a!)` is written to."""
+    """A mark of how an argument shares memory: `Tensor(a!)` is written to."""
 
     names: str
     is_write: bool

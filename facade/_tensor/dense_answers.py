@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 from .._core.dtypes import float32
@@ -23,9 +24,7 @@ def _of_sparse(name: str, kind: str) -> Callable[..., Any]:
         raise RuntimeError(f"{name} expected {layout} but got Strided")
 
     method.__name__ = method.__qualname__ = name
-    method.__doc__ = (
-        "Of sparse tensors, which leafax has none of.\n\nRaises:\n  RuntimeError: always."
-    )
+    method.__doc__ = "Of sparse tensors; this one is dense.\n\nRaises:\n  RuntimeError: always."
     return method
 
 
@@ -34,19 +33,29 @@ def _of_products(name: str) -> Callable[..., Any]:
         raise RuntimeError("tensor.sspaddmm(...) can only be called on sparse tensors")
 
     method.__name__ = method.__qualname__ = name
-    method.__doc__ = "Of sparse tensors, which leafax has none of."
+    method.__doc__ = "Of sparse tensors; this one is dense."
     return method
 
 
-def _to_sparse(name: str) -> Callable[..., Any]:
+def _to_sparse(name: str, found: str = "") -> Callable[..., Any]:
+    """Return a method that makes a sparse tensor, or refuses.
+
+    Args:
+      found: the function that makes it.
+    """
+
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if found:  # few programs need what that imports
+            return getattr(import_module("leafax._sparse.make"), found)(self, *args, **kwargs)
         raise NotImplementedError(
-            f"{name}(): leafax has no sparse tensors. JAX's are in jax.experimental.sparse; "
-            "`leafax.call_jax` records functions that use them"
+            f"{name}(): leafax has sparse tensors of the layouts torch.sparse_coo and "
+            "torch.sparse_csr"
         )
 
     method.__name__ = method.__qualname__ = name
-    method.__doc__ = "Not there: leafax has no sparse tensors."
+    method.__doc__ = (
+        "Return a sparse tensor of it." if found else "Refuse: there is no such layout."
+    )
     return method
 
 
@@ -135,11 +144,14 @@ METHODS: dict[str, Callable[..., Any]] = {
     **{
         name: _to_sparse(name)
         for name in (
-            "to_sparse", "to_sparse_coo", "to_sparse_csr", "to_sparse_csc", "to_sparse_bsr",
-            "to_sparse_bsc", "sparse_mask", "sparse_resize_", "sparse_resize_and_clear_",
-            "resize_as_sparse_",
+            "to_sparse_csc", "to_sparse_bsr", "to_sparse_bsc", "sparse_resize_",
+            "sparse_resize_and_clear_", "resize_as_sparse_",
         )
     },
+    "to_sparse": _to_sparse("to_sparse", "to_sparse"),
+    "to_sparse_coo": _to_sparse("to_sparse_coo", "to_sparse"),
+    "to_sparse_csr": _to_sparse("to_sparse_csr", "to_sparse_csr"),
+    "sparse_mask": _to_sparse("sparse_mask", "sparse_mask"),
     "smm": _of_products("smm"), "sspaddmm": _of_products("sspaddmm"),
     "sparse_dim": sparse_dim, "dense_dim": dense_dim, "to_dense": to_dense,
     "dequantize": dequantize, "is_distributed": is_distributed, "dim_order": dim_order,

@@ -58,7 +58,7 @@ def format_target(base: str, target: str) -> str:
 
 @dataclass
 class _Code:
-    """What is being written of a function."""
+    """A function that is being written."""
 
     namespace: Namespace
     root: str

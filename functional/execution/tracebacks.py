@@ -94,7 +94,7 @@ def _all_shown() -> bool:
 
 
 class _Answer(threading.local):
-    """What is returned in the place of an error, for a moment."""
+    """A value that is returned in the place of an error, for a moment."""
 
     found: Any = None
 

@@ -10,10 +10,8 @@ import leafax
 @pytest.mark.parametrize(
     "module, name, said",
     [
-        (leafax, "sparse_coo_tensor", "there are no sparse tensors"),
         (leafax.optim, "SparseAdam", "there are no sparse gradients: use `leafax.optim.Adam`"),
         (leafax.nn, "quantized", "there are no quantized tensors"),
-        (leafax, "sparse_csr", "there are no sparse tensors"),
         (
             leafax.masked, "as_masked_tensor",
             "there are no masked tensors: the functions here take a `mask`",

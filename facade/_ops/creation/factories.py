@@ -17,7 +17,7 @@ from ..._core.dtypes import bool as bool_dtype
 from ..._core.dtypes import complex64, float64, int64, of, python_number
 from ..._core.grad_modes import no_grad
 from ..._core.handle import Handle
-from ..._core.memory_format import RANKS, contiguous_format, preserve_format
+from ..._core.memory_format import RANKS, contiguous_format, preserve_format, strided
 from ..._core.python_data import name_of_type
 from ..._core.size_arguments import named_size, need_shape, size_of
 from ..._core.vmap_checks import adopt_example, differs_in_vmap
@@ -38,6 +38,10 @@ def _filled(name: str) -> Callable[..., Any]:
         *size: Any, dtype: Any = None, requires_grad: bool = False, device: Any = None,
         layout: Any = None, pin_memory: bool = False, **named: Any,
     ) -> Any:  # fmt: skip
+        if layout is not None and layout is not strided:
+            raise NotImplementedError(
+                f"{name}(): here it makes dense tensors; sparse_coo_tensor makes one of {layout}"
+            )
         size = named_size(name, size, named)
         made = apply(TABLE[name], size_of(size, name), numpy_dtype(dtype, name))
         return finish(made, requires_grad, device)

@@ -1,0 +1,1 @@
+"""Sparse tensors: the indices and values of what is not zero."""

@@ -1,0 +1,46 @@
+"""Texts of sparse tensors, as PyTorch prints them."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from .._core.default_dtype import get_default_dtype
+from .._core.dtypes import bool as bool_
+from .._core.dtypes import int64
+from .tensor import CsrTensor
+
+_INDENT, _WIDTH = " " * len("tensor("), 80
+
+
+def show(x: Any) -> str:
+    """Write a sparse tensor as PyTorch does."""
+    if isinstance(x, CsrTensor):
+        parts = [("crow_indices", x._crow), ("col_indices", x._col), ("values", x._held)]
+    else:
+        parts = [("indices", x._places), ("values", x._held)]
+    suffixes = [f"size={tuple(x.shape)}", f"nnz={x._nnz()}"]
+    if x.dtype not in (get_default_dtype(), int64, bool_):
+        suffixes.append(f"dtype={x.dtype}")
+    if x.grad_fn is not None:
+        suffixes.append(f"grad_fn=<{type(x.grad_fn).__name__}>")
+    elif x.requires_grad:
+        suffixes.append("requires_grad=True")
+    suffixes.append(f"layout={x.layout}")
+    lines = []
+    for name, part in parts:
+        text = repr(part.detach()) if part.numel() else f"tensor([], size={tuple(part.shape)})"
+        text = re.sub(r", dtype=torch\.\w+\)$", ")", text)
+        indent = " " * (len("tensor(") + len(name) + 1)
+        lines.append(f"{name}={text}".replace("\n", "\n" + indent))
+    text = "tensor(" + f",\n{_INDENT}".join(lines)
+    at_line_end = x.is_sparse
+    used = len(text) - text.rfind("\n") + 1
+    for suffix in suffixes:
+        if at_line_end or used + len(suffix) + 2 > _WIDTH:
+            text += f",\n{_INDENT}{suffix}"
+            used, at_line_end = len(_INDENT) + len(suffix), False
+        else:
+            text += f", {suffix}"
+            used += len(suffix) + 2
+    return f"{text})"
