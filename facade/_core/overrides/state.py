@@ -30,7 +30,7 @@ class _Overrides(threading.local):
 
 
 class _Activation:
-    """A switch: are calls looked at yet; `run` is installed by the layer that knows all functions."""
+    """A switch: are calls looked at yet. The layer that knows all functions installs `run`."""
 
     active = False
     run: Callable[[], None]
