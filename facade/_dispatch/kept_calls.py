@@ -68,7 +68,7 @@ class FreshView:
         return view_again(make(self.root, trace), self.lens, self.value, self.creation, trace)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class View:
     """A view of one of the call's tensors, or of what this is a view of.
 
@@ -94,7 +94,11 @@ class View:
             return False
         viewed = t._viewed
         if viewed is not None:
-            return bool(viewed[1] is self.above or viewed[1] == self.above)
+            if viewed[1] is not self.above:
+                if viewed[1] != self.above or read_of(viewed[1]) != read_of(self.above):
+                    return False
+                self.above = viewed[1]  # the same next time, most likely
+            return True
         if t._viewers is not None or not t._shares:
             return not self.above
         if t._store is None or t._stale is not None or type(t._blens) is not tuple:
@@ -156,7 +160,7 @@ class Entry:
             return False  # another thread has changed it just now
         if self.cell is None:
             return not t._shares and t._array is not None and id(t) not in trace.entered
-        if t._viewed is not None or t._stale is not None or id(t) in trace.entered:
+        if not t._shares or t._viewed is not None or t._stale is not None or id(t) in trace.entered:
             return False
         store = t._store
         if store is None or t._vc is not store.vc or t._lens != self.lens:
@@ -201,13 +205,19 @@ class KeptCall:
       state: the place after it.
       value: of its only result, where nothing else has to be done; else None.
       effects: what it did beside its results; None if nothing.
+      plain: places and values of tensors that enter as they are, and what these are at rest;
+        `read` instead where views of storages are among them.
+      is_entry: nothing else was done beside the results.
       twins: places of tensors that enter and are alike: they must not be one.
       nbytes: what those that enter weigh.
       results: one, or those of the sequence that `wrap` makes; `views` are those among them.
       asks: all its tensors entered, from elsewhere than the host: there they are computed at once.
     """
 
-    __slots__ = ("state", "value", "effects", "twins", "nbytes", "results", "views", "wrap", "asks")
+    __slots__ = (
+        "state", "value", "effects", "plain", "read", "twins", "nbytes", "results", "views",
+        "view", "wrap", "asks", "is_entry",
+    )  # fmt: skip
 
     def __init__(
         self, state: State, effects: Effects, results: list[Result],
@@ -216,6 +226,10 @@ class KeptCall:
         self.state, self.results, self.wrap = state, results, wrap
         self.effects = effects if any(effects) else None
         into = effects.entries
+        self.read = into if any(e.cell is not None for e in into) else ()
+        plain = [(e.place, e.value, e.value.resting) for e in into]
+        self.plain = [] if self.read else plain
+        self.is_entry = bool(self.plain) and not (effects.writes or effects.casts)
         self.twins = tuple(
             (x.place, y.place)
             for i, x in enumerate(into) for y in into[:i]
@@ -223,6 +237,8 @@ class KeptCall:
         )  # fmt: skip
         self.nbytes = sum((e.cell or e.value).nbytes for e in into)
         self.views = [r for r in results if type(r) is View]
+        alone = wrap is None and self.effects is None and len(self.views) == 1
+        self.view = self.views[0] if alone else None
         self.asks = False
         self.value: Value | None = None
         if wrap is None and self.effects is None and type(results[0]) is Fresh:
@@ -230,32 +246,57 @@ class KeptCall:
 
     def take(self, trace: Trace, tensors: list[Any]) -> Any:
         """Do what the call did and return its result; MISSED if a tensor is not as it was."""
+        view = self.view
         with sharing:
-            for view in self.views:
+            if view is not None:  # most calls with more to do than to make a tensor
                 t = tensors[view.source]
-                viewed = t._viewed  # most are views of views: `fits`, without its call
+                viewed = t._viewed
                 if viewed is None or viewed[1] is not view.above or t._creation != view.of_source:
                     if not view.fits(t):
                         return MISSED
-            if self.effects is not None:
-                if not self._may(self.effects, trace, tensors):
+                trace.state = self.state
+                return view.make(trace, tensors)
+            for view in self.views:
+                if not view.fits(tensors[view.source]):
                     return MISSED
-                self._do(self.effects, trace, tensors)
+            if self.effects is not None:
+                if self.plain and not self._may_enter(trace, tensors):
+                    return MISSED
+                if not self.is_entry and not self._may(self.effects, trace, tensors):
+                    return MISSED
+                for i, value, _ in self.plain:
+                    put(tensors[i], value, trace)
+                if not self.is_entry:
+                    self._do(self.effects, trace, tensors)
+                trace.nbytes += self.nbytes
             trace.state = self.state
             if self.wrap is None:
                 return self.results[0].make(trace, tensors)
             return self.wrap([r.make(trace, tensors) for r in self.results])
 
+    def _may_enter(self, trace: Trace, tensors: list[Any]) -> bool:
+        if running or self.asks and memory_of(tensors[0]) is not None:
+            return False
+        entered = trace.entered
+        for i, _, kind in self.plain:
+            t = tensors[i]
+            if t._v is not kind or t._trace is not None or t._array is None or t._shares:
+                return False  # another thread may have changed it just now
+            if id(t) in entered:
+                return False
+        for i, j in self.twins:
+            if tensors[i] is tensors[j]:
+                return False
+        return True
+
     def _may(self, effects: Effects, trace: Trace, tensors: list[Any]) -> bool:
-        if effects.entries:
+        if self.read:
             if running or self.asks and memory_of(tensors[0]) is not None:
                 return False
-            for entry in effects.entries:
-                if not entry.may(tensors[entry.place], trace):
-                    return False
-            for i, j in self.twins:
-                if tensors[i] is tensors[j]:
-                    return False
+            if not all(entry.may(tensors[entry.place], trace) for entry in self.read):
+                return False
+            if any(tensors[i] is tensors[j] for i, j in self.twins):
+                return False
         if effects.writes:
             if local.autograd.guard is not None or active.depth:
                 return False
@@ -266,9 +307,8 @@ class KeptCall:
         return True
 
     def _do(self, effects: Effects, trace: Trace, tensors: list[Any]) -> None:
-        for entry in effects.entries:
+        for entry in self.read:
             entry.enter(tensors[entry.place], trace)
-        trace.nbytes += self.nbytes
         trace.state = self.state  # writes are notes of the trace
         for i, value, counts in effects.writes:
             t = tensors[i]

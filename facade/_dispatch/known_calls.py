@@ -19,7 +19,7 @@ from leafax.functional.program.op import Op
 from .._core.cast_tensors import casts
 from .._core.dtypes import dtype as dtype_class
 from .._core.handle import Handle
-from .._core.trie import LEAF, Trace, local
+from .._core.trie import LEAF, Mode, Trace, local
 from .._host.compute import computed
 from .._tracing.loop_cuts import BUDGET, BUDGET_BYTES
 from .._tracing.miss import number_part
@@ -57,31 +57,37 @@ def in_one_step(fn: F, op: Op | None = None) -> F:
     def call(*args: Any, **kwargs: Any) -> Any:
         trace = local.trace
         state = trace.state
-        key: list[Any] = [fn]
-        add = key.append
+        key: Any = [fn]
         tensors: list[Any] = []
-        for a in args:
-            kind = type(a)
-            if kind is _tensor_class or kind is _parameter_class:
-                add(a._v)
-                tensors.append(a)
-            elif kind in _BARE:
-                add(a)
-            elif not _spell(a, kind, key, tensors):
-                return fn(*args, **kwargs)
-        for name, a in kwargs.items():
-            add(name)
-            kind = type(a)
-            if kind is _tensor_class or kind is _parameter_class:
-                add(a._v)
-                tensors.append(a)
-            elif kind in _BARE:
-                add(a)
-            elif not _spell(a, kind, key, tensors):
-                return fn(*args, **kwargs)
+        rest = args[1:]
+        if not kwargs and _BARE.issuperset(map(type, rest)) and type(args[0]) is _tensor_class:
+            tensors.append(args[0])
+            key = (fn, args[0]._v, *rest)
+        else:
+            add = key.append
+            for a in args:
+                kind = type(a)
+                if kind is _tensor_class or kind is _parameter_class:
+                    add(a._v)
+                    tensors.append(a)
+                elif kind in _BARE:
+                    add(a)
+                elif not _spell(a, kind, key, tensors):
+                    return fn(*args, **kwargs)
+            for name, a in kwargs.items():
+                add(name)
+                kind = type(a)
+                if kind is _tensor_class or kind is _parameter_class:
+                    add(a._v)
+                    tensors.append(a)
+                elif kind in _BARE:
+                    add(a)
+                elif not _spell(a, kind, key, tensors):
+                    return fn(*args, **kwargs)
+            key = tuple(key)
         if state.mode.autocast is not None:
-            _spell_casts(state.mode, key, tensors)
-        kept = state.next.get(tuple(key))
+            key = _with_casts(state.mode, key, tensors)
+        kept = state.next.get(key)
         if kept is not None:
             if kept.state.nodes > (local.budget or BUDGET) or trace.nbytes > BUDGET_BYTES:
                 return fn(*args, **kwargs)  # which cuts
@@ -104,7 +110,7 @@ def in_one_step(fn: F, op: Op | None = None) -> F:
         before = Before(trace, tensors)
         out = fn(*args, **kwargs)
         if local.trace is trace:
-            before.keep(tuple(key), out)
+            before.keep(key, out)
         return out
 
     return call  # type: ignore[return-value]
@@ -113,7 +119,7 @@ def in_one_step(fn: F, op: Op | None = None) -> F:
 def _spell(a: Any, kind: type, key: list[Any], tensors: list[Any]) -> bool:
     """Add an argument to a key, and the tensors in it to `tensors`; False if no key tells it."""
     if kind is float:
-        key += (float, a if a and a == a else number_part(a))
+        key += (float, a) if a and a == a else (float, number_part(a))
     elif kind is str or kind is bool:
         key += (kind, a)
     elif isinstance(a, tuple) and _INTS.issuperset(map(type, a)):
@@ -131,6 +137,11 @@ def _spell(a: Any, kind: type, key: list[Any], tensors: list[Any]) -> bool:
                 tensors.append(x)
             elif kind in _BARE:
                 key.append(x)
+            elif kind is slice:
+                bounds = x.start, x.stop, x.step
+                if not _BOUNDS.issuperset(map(type, bounds)):
+                    return False
+                key += (slice, *bounds)
             elif not _spell(x, kind, key, tensors):
                 return False
     elif a is Ellipsis:
@@ -140,17 +151,18 @@ def _spell(a: Any, kind: type, key: list[Any], tensors: list[Any]) -> bool:
     return True
 
 
-def _spell_casts(mode: Any, key: list[Any], tensors: list[Any]) -> None:
-    """Add what autocast has cast before of leaves, which a call may take in their place."""
-    kept = casts.kept
+def _with_casts(mode: Mode, key: Any, tensors: list[Any]) -> Any:
+    """Return a key with what autocast has cast before of leaves: a call may take it instead."""
+    kept, more = casts.kept, []
     for t in tensors[:]:
         if t._v.role == LEAF:
             known = kept.get((id(t), mode.autocast, mode.grad)) if kept else None
             if known is None or known[0]() is not t:
-                key.append(casts.enabled)
+                more.append(casts.enabled)
             else:
-                key.append(known[1]._v)
+                more.append(known[1]._v)
                 tensors.append(known[1])
+    return (*key, *more)
 
 
 def _may_keep(trace: Trace) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import jax.numpy as jnp
@@ -84,7 +85,7 @@ class Adafactor(Counted):
             if some:
                 super()._write_step(self._part(group, factored), some)
 
-    def held_of(self, params: list[Any], group: ParamGroup) -> list[list[Any]]:
+    def held_of(self, params: list[Any], group: ParamGroup) -> list[Sequence[Any]]:
         found = []
         for p in params:
             part = {**group, "factored": p.dim() > 1}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from operator import call
 from typing import Any
 from weakref import ref
 
@@ -112,4 +113,4 @@ class Trace:
 
     def living(self) -> list[Any]:
         """List the tensors in the trace that are held; one that entered twice comes twice."""
-        return [t for r in self.refs if (t := r()) is not None and t._trace is self]
+        return [t for t in map(call, self.refs) if t is not None and t._trace is self]

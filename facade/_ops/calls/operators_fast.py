@@ -57,6 +57,8 @@ def binary(op: Op, cls: type) -> Method:
             state = trace.state.next.get((op, self._v, other._v))
         elif (kind is float or kind is int) and other:
             state = trace.state.next.get((op, self._v, kind, other))
+        elif kind is int:
+            state = trace.state.next.get((op, self._v, int, "0"))
         else:
             state = None
         if state is None:

@@ -20,9 +20,8 @@ from ... import backends
 from ..._core.handle import Handle
 from ..._core.python_data import name_of_type
 from ..._core.view_ops import Lens
-from ..._dispatch.macro_steps import in_one_step
+from ..._dispatch.known_calls import in_one_step
 from ..._dispatch.record import apply
-from ..views.view_chains import views_in_one_step
 
 _EINSUM = TABLE["einsum"]
 _VIEW, _RESHAPE, _PERMUTE = TABLE["view"], TABLE["reshape"], TABLE["permute"]
@@ -229,15 +228,16 @@ def einsum(*args: Any) -> Any:
             )
     told: Any = backends.opt_einsum
     strategy = told.strategy if told.enabled and len(operands) > 2 else None
+    return _made(equation, strategy, *operands)
+
+
+@in_one_step
+def _made(equation: str, strategy: str | None, *operands: Any) -> Any:
     head, lens = _plan(equation, tuple([x._v.shape for x in operands]), strategy)
-    made = operands[0]
-    if head is not None:
-        made = in_one_step((_EINSUM, equation, strategy), head, *operands)
-    if head is None:  # nothing but views
-        for op, arguments, _ in lens:
-            made = apply(op, made, *arguments)
-        return made
-    return views_in_one_step(made, lens) if lens else made
+    made = operands[0] if head is None else head(*operands)
+    for op, arguments, _ in lens:
+        made = apply(op, made, *arguments)
+    return made
 
 
 def _run(steps: list[Step], *operands: Any) -> Any:

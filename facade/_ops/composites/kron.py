@@ -9,7 +9,7 @@ from leafax.functional.ops.shape.strides import NOT_VIEWABLE
 from leafax.functional.program.op import TABLE
 
 from ..._core.handle import Handle
-from ..._dispatch.macro_steps import in_one_step
+from ..._dispatch.known_calls import in_one_step
 from ..._dispatch.record import apply
 from ..._rules.strides.layouts import followed, laid
 from ..._runtime.version_counters import _unsafe_preserve_version_counter
@@ -21,6 +21,7 @@ _KRON, _MUL = TABLE["kron"], TABLE["mul"]
 _VIEW, _UNSAFE_VIEW = TABLE["view"], TABLE["_unsafe_view"]
 
 
+@in_one_step
 def _composed(input: Any, other: Any) -> Any:
     """Return the product.
 
@@ -51,7 +52,7 @@ def _called(otherwise: Callable[..., Any], is_method: bool) -> Callable[..., Any
             check_out(_MUL if isinstance(out, Handle) else _KRON, out, given)
             with _unsafe_preserve_version_counter(out):  # it is written to in another shape
                 return write_out(_MUL, _composed(*given).contiguous(), out, given)
-        return in_one_step(_KRON, _composed, *given)
+        return _composed(*given)
 
     return named(fn, _KRON, "kron")
 

@@ -2,8 +2,8 @@
 
 Which of them, and which views go around it, depends on the ranks, on which operand requires grad
 and on strides: a batch is folded into the rows of one matrix where that copies nothing, or saves a
-large gradient. All of that is known from the operands' values, so a product that was recorded
-before at this place is one step in the trie, however many it was made of.
+large gradient. All of that is known from the operands' values, so a product is one known call,
+however many ops it is made of.
 """
 
 from __future__ import annotations
@@ -11,13 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import prod
 from typing import Any
-from weakref import ref
 
 from leafax.functional.ops.shape.dimensions import broadcast_shapes
 from leafax.functional.program.op import TABLE, Op
 
-from ..._core.trie import State, local
-from ..._dispatch.macro_steps import in_one_step
+from ..._core.trie import local
+from ..._dispatch.known_calls import in_one_step
 from ..._dispatch.record import apply
 from ..._host.compute import compute
 from ..._storage.strides import must_copy, stride
@@ -39,8 +38,9 @@ _SQUEEZED = Op(_SQUEEZE.fn, name="squeeze_", backward="SqueezeBackward4")
 _mm_into, _mv_into, _bmm_into, _dot_into = (function(op) for op in (_MM, _MV, _BMM, _DOT))
 
 
+@in_one_step
 def product(input: Any, other: Any) -> Any:
-    """Compute `input @ other`, in one step where it is known.
+    """Compute `input @ other`.
 
     Args:
       input, other: tensors of at least one dim.
@@ -52,11 +52,10 @@ def product(input: Any, other: Any) -> Any:
         found = None if op is None else compute(op, (input, other), None)
         if found is not None:
             return found
-    return in_one_step(_MATMUL, _composed, input, other)
+    return _composed(input, other)
 
 
 def _composed(input: Any, other: Any) -> Any:
-    """Compute `matmul` op by op."""
     left, right = _ranks(input, other)
     if left == 2 and right == 2:
         return apply(_MM, input, other)
@@ -227,22 +226,9 @@ linalg_matmul = _called(TABLE["linalg.matmul"], function(TABLE["linalg.matmul"])
 def install(cls: Any) -> None:
     """Give the tensor class the method and the operators."""
     cls.matmul = _called(_MATMUL, method(_MATMUL), True)
-    new = object.__new__
 
     def __matmul__(self: Any, other: Any) -> Any:  # noqa: N807
         if type(other) is cls:
-            trace = local.trace
-            following = trace.state.next
-            state = following.get((_MM, self._v, other._v))
-            if state is None:
-                state = following.get((_MATMUL, self._v, other._v))
-            if type(state) is State and (not local.budget or state.nodes <= local.budget):
-                trace.state = state
-                out: Any = new(cls)
-                out._v = state.value
-                out._trace = trace
-                trace.refs.append(ref(out))
-                return out
             return product(self, other)
         other = operators_fast.operand(other, cls)
         return product(self, other) if isinstance(other, cls) else NotImplemented

@@ -2,8 +2,7 @@
 
 `record.apply` asks here for an op that is new at its place. The op's own body checks the
 arguments (its errors are PyTorch's words for the function), then a function that `composes` has
-entered records the ops that it is made of. Where these give a plain tensor the way to it is kept
-in the trie, so that from then on they are one step.
+entered records the ops that it is made of.
 """
 
 from __future__ import annotations
@@ -16,9 +15,7 @@ from leafax.functional.program.op import TABLE, Op
 
 from ..._core.trie import Mode, local
 from ..._dispatch.check_call import check
-from ..._dispatch.macro_steps import in_known_step
-from ..._dispatch.record import composed, key_part
-from ..._tracing.loop_cuts import over_budget
+from ..._dispatch.record import composed
 from ..autocast.casts import operands
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -34,23 +31,10 @@ def composes(*names: str) -> Callable[[F], F]:
     def enter(fn: F) -> F:
         for name in names:
             assert TABLE[name] not in composed, name
-            composed[TABLE[name]] = partial(_made, TABLE[name], fn)
+            composed[TABLE[name]] = partial(_recorded, TABLE[name], fn)
         return fn
 
     return enter
-
-
-def _made(op: Op, compose: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-    """Return what `compose` makes of the arguments, in one step where that is known."""
-    mode = local.mode
-    if mode.autocast is not None:
-        args, kwargs = _cast(op, args, kwargs)
-    trace = local.trace
-    key = ("composed", op, *[key_part(a, trace) for a in args])
-    key += tuple([(k, key_part(a, trace)) for k, a in kwargs.items()])
-    if not mode.plain or over_budget(trace):
-        return _recorded(op, compose, args, kwargs)
-    return in_known_step(key, lambda: _recorded(op, compose, args, kwargs), (args, kwargs))
 
 
 def _cast(op: Op, args: Any, kwargs: Any) -> tuple[Any, Any]:
@@ -60,6 +44,9 @@ def _cast(op: Op, args: Any, kwargs: Any) -> tuple[Any, Any]:
 
 
 def _recorded(op: Op, compose: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    """Return what `compose` makes of the arguments."""
+    if local.mode.autocast is not None:
+        args, kwargs = _cast(op, args, kwargs)
     check(op, args, kwargs)
     bound = op.signature.bind(*args, **kwargs)
     bound.apply_defaults()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
 from math import prod
 from typing import Any
 
@@ -11,10 +10,9 @@ from leafax.functional.program.op import TABLE
 from ..._core.handle import Handle
 from ..._core.python_data import name_of_type
 from ..._core.trie import local
-from ..._dispatch.macro_steps import in_one_step
+from ..._dispatch.known_calls import in_one_step
 from ..._dispatch.record import apply
 from ..autocast.casts import operands
-from ..views.view_chains import views_in_one_step
 from ..writes.resize_out import write_tensordot
 
 _TENSORDOT = TABLE["tensordot"]
@@ -48,15 +46,20 @@ def tensordot(a: Any, b: Any, dims: Any = 2, out: Any = None) -> Any:
             )
     if out is not None:
         return write_tensordot(out, tensordot(a, b, (left, right)))
+    return _contracted(a, b, left, right)
+
+
+@in_one_step
+def _contracted(a: Any, b: Any, left: Dims, right: Dims) -> Any:
     if local.mode.autocast is not None:
         a, b = operands(_TENSORDOT, (a, b))
     _check(a, b, left, right)
-    made = in_one_step((_TENSORDOT, left, right), _contraction(left, right), a, b)
+    made = _product(a, b, left, right)
     sizes = (
         *(n for d, n in enumerate(a._v.shape) if d not in _wrapped(a, left)),
         *(n for d, n in enumerate(b._v.shape) if d not in _wrapped(b, right)),
     )
-    return views_in_one_step(made, ((_RESHAPE, (sizes,), {}),))
+    return apply(_RESHAPE, made, sizes)
 
 
 def _lists(a: Any, b: Any, dims: Any) -> tuple[Dims, Dims]:
@@ -110,29 +113,24 @@ def _check(a: Any, b: Any, left: Dims, right: Dims) -> None:
                 raise RuntimeError(f"dim {d} appears multiple times in the list of dims")
 
 
-@cache
-def _contraction(left: Dims, right: Dims) -> Any:
+def _product(a: Any, b: Any, left: Dims, right: Dims) -> Any:
     """Return the product over these dims, before it is given its shape."""
-
-    def composed(a: Any, b: Any) -> Any:
-        x, y = a, b
-        for i, j in zip(left, right, strict=True):  # lengths of 1 stand for any
-            if b.shape[j] == 1:
-                x = apply(_SUM, x, (i,), True, dtype=x._v.dtype)
-            elif a.shape[i] == 1:
-                y = apply(_SUM, y, (j,), True, dtype=y._v.dtype)
-        own = [d for d in range(x.dim()) if d not in _wrapped(x, left)]
-        others = [d for d in range(y.dim()) if d not in _wrapped(y, right)]
-        rows, columns = (prod(t.shape[d] for d in dims) for t, dims in ((x, own), (y, others)))
-        inner = prod(x.shape[d] for d in left)
-        x_dims, y_dims = (*own, *left), (*right, *others)
-        if rows != 1 or columns != 1:
-            x = apply(_RESHAPE, apply(_PERMUTE, x, x_dims), (rows, inner))
-            y = apply(_RESHAPE, apply(_PERMUTE, y, y_dims), (inner, columns))
-            return apply(_MM, x, y)
-        x, y = apply(_PERMUTE, x, x_dims), apply(_PERMUTE, y, y_dims)
-        if x.is_contiguous() and y.is_contiguous():
-            return apply(_DOT, x.flatten(), y.flatten())
-        return (x.squeeze() * y.squeeze()).sum(dtype=x.dtype)
-
-    return composed
+    x, y = a, b
+    for i, j in zip(left, right, strict=True):  # lengths of 1 stand for any
+        if b.shape[j] == 1:
+            x = apply(_SUM, x, (i,), True, dtype=x._v.dtype)
+        elif a.shape[i] == 1:
+            y = apply(_SUM, y, (j,), True, dtype=y._v.dtype)
+    own = [d for d in range(x.dim()) if d not in _wrapped(x, left)]
+    others = [d for d in range(y.dim()) if d not in _wrapped(y, right)]
+    rows, columns = (prod(t.shape[d] for d in dims) for t, dims in ((x, own), (y, others)))
+    inner = prod(x.shape[d] for d in left)
+    x_dims, y_dims = (*own, *left), (*right, *others)
+    if rows != 1 or columns != 1:
+        x = apply(_RESHAPE, apply(_PERMUTE, x, x_dims), (rows, inner))
+        y = apply(_RESHAPE, apply(_PERMUTE, y, y_dims), (inner, columns))
+        return apply(_MM, x, y)
+    x, y = apply(_PERMUTE, x, x_dims), apply(_PERMUTE, y, y_dims)
+    if x.is_contiguous() and y.is_contiguous():
+        return apply(_DOT, x.flatten(), y.flatten())
+    return (x.squeeze() * y.squeeze()).sum(dtype=x.dtype)

@@ -7,8 +7,8 @@ from typing import Any
 
 from leafax.functional.program.op import TABLE
 
+from ..._dispatch.known_calls import in_one_step
 from ..._dispatch.record import apply
-from ..._ops.views.view_chains import views_in_one_step
 from .attention_checks import check_padding, check_ranks, check_sizes
 from .dropout import dropout
 from .linear import linear
@@ -46,12 +46,25 @@ def _self_projected(x: Any, packed: Any, bias: Any, num_heads: int) -> tuple[Any
     made = linear(x.reshape(length * batch, size), packed, bias)
     shape = (length, batch, 3, num_heads, size // num_heads)
     q, k, v = (
-        views_in_one_step(
-            made, ((_VIEW, (shape,), {}), (_SELECT, (2, i), {}), (_PERMUTE, ((1, 2, 0, 3),), {}))
-        )
+        apply(_PERMUTE, apply(_SELECT, apply(_VIEW, made, shape), 2, i), (1, 2, 0, 3))
         for i in range(3)
     )
     return q, k, v
+
+
+@in_one_step
+def _self_attention(
+    x: Any, packed: Any, bias: Any, num_heads: int, mask: Any, padding: Any, dropout_p: float,
+    causal: bool, out_weight: Any, out_bias: Any,
+) -> Any:  # fmt: skip
+    """Attention of a batch to itself, `(length, batch, size)`, between its linear layers."""
+    length, batch, size = x.shape
+    heads = _self_projected(x, packed, bias, num_heads)
+    mask = _merged(mask, padding, batch, num_heads, length)
+    mask = _by_heads(mask, batch, num_heads, length)
+    out = scaled_dot_product_attention(*heads, mask, dropout_p, causal)
+    out = out.permute(2, 0, 1, 3).reshape(length * batch, size)
+    return linear(out, out_weight, out_bias).view(length, batch, -1)
 
 
 def multi_head_attention_forward(
@@ -100,12 +113,10 @@ def multi_head_attention_forward(
     dropout_p = dropout_p if training else 0.0
     plain = bias_k is bias_v is static_k is static_v is separate is None
     if plain and key is value and query is key and not (need_weights or add_zero_attn):
-        heads = _self_projected(query, in_proj_weight, in_proj_bias, num_heads)
-        mask = _merged(mask, padding, batch, num_heads, length)
-        mask = _by_heads(mask, batch, num_heads, length)
-        out = scaled_dot_product_attention(*heads, mask, dropout_p, causal)
-        out = out.permute(2, 0, 1, 3).reshape(length * batch, size)
-        out = linear(out, out_proj_weight, out_proj_bias).view(length, batch, -1)
+        out = _self_attention(
+            query, in_proj_weight, in_proj_bias, num_heads, mask, padding, dropout_p, causal,
+            out_proj_weight, out_proj_bias,
+        )  # fmt: skip
         return (out if batched else out.squeeze(1)), None
     q, k, v = _projected(query, key, value, in_proj_weight, in_proj_bias, separate)
     cat = TABLE["cat"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any, NamedTuple
 
 from leafax.functional.ops.shape.dimensions import broadcast_shapes
@@ -12,7 +11,7 @@ from leafax.functional.program.op import TABLE
 from ..._core.dtypes import of
 from ..._core.grad_modes import no_grad
 from ..._core.trie import local
-from ..._dispatch.macro_steps import in_one_step
+from ..._dispatch.known_calls import in_one_step
 from ..._dispatch.record import apply
 from ..._ops.autocast.casts import operands
 from ..._signatures.wrap_composites import parsed
@@ -21,6 +20,7 @@ _COSINE, _DIV, _MUL = TABLE["cosine_similarity"], TABLE["div"], TABLE["mul"]
 _NORM, _EXPAND = TABLE["linalg.vector_norm"], TABLE["expand"]
 
 
+@in_one_step
 @parsed
 def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
     """Take the cosine of the angle along a dim.
@@ -46,7 +46,7 @@ def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
             f"expected common dtype to be floating point, yet common dtype is {scalar_name(common)}"
         )
     x1, x2 = (x.to(of(common)) if x._v.dtype.kind in "biu" else x for x in (x1, x2))
-    return in_one_step((_COSINE, dim, eps), partial(_composed, dim=dim, eps=eps), x1, x2)
+    return _composed(x1, x2, dim, eps)
 
 
 def _composed(x1: Any, x2: Any, dim: int, eps: float) -> Any:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 from leafax.functional.program.dtypes import scalar_name
 from leafax.functional.program.op import TABLE
 
 from ..._autograd.formulas.scalar_ops import over, plus, times
-from ..._core.trie import local
-from ..._dispatch.macro_steps import in_one_step
+from ..._dispatch.known_calls import in_one_step
 from ..._dispatch.record import apply
 from ..._ops.autocast.casts import float32
 from .._reduction import check_reduction, reduced, reduction_of
@@ -62,12 +60,17 @@ def cross_entropy(
     >>> F.cross_entropy(leafax.zeros(2, 4), leafax.tensor([0, 3]))
     tensor(1.3863)
     """
-    if local.mode.autocast is not None:
-        return _in_float32(
-            input, target, weight, size_average, ignore_index, reduce, reduction, label_smoothing
-        )
     if reduction != "mean" or size_average is not None or reduce is not None:
         reduction = check_reduction(reduction_of(size_average, reduce, reduction))
+    return _entropy(input, target, weight, reduction, ignore_index, label_smoothing)
+
+
+@in_one_step
+@float32
+def _entropy(
+    input: Any, target: Any, weight: Any, reduction: str, ignore_index: int,
+    label_smoothing: float,
+) -> Any:  # fmt: skip
     try:
         shape, of_target = input._v.shape, target._v.shape
     except AttributeError:
@@ -77,10 +80,6 @@ def cross_entropy(
     dim = 0 if len(shape) == 1 else 1
     if shape == of_target:
         return _probabilities(input, target, weight, reduction, ignore_index, label_smoothing, dim)
-    if weight is None and type(label_smoothing) is float and not label_smoothing:
-        if type(ignore_index) is int:  # what else it may be is no part of a step's name
-            settings = dim, reduction, ignore_index
-            return in_one_step((_NLL, *settings), partial(_of_classes, *settings), input, target)
     logs = apply(_LOG_SOFTMAX, input, dim, input._v.dtype)
     loss = _nll(logs, target, weight, reduction, ignore_index)
     if label_smoothing <= 0.0:
@@ -89,14 +88,6 @@ def cross_entropy(
     smooth = _smooth(logs, target, weight, reduction, ignore_index, dim)
     share = label_smoothing / logs.shape[dim]
     return times(loss, 1 - label_smoothing) + times(smooth, share)
-
-
-def _of_classes(dim: int, reduction: str, ignore_index: int, input: Any, target: Any) -> Any:
-    logs = apply(_LOG_SOFTMAX, input, dim, input._v.dtype)
-    return _nll(logs, target, None, reduction, ignore_index)
-
-
-_in_float32 = float32(cross_entropy)
 
 
 def _check_smoothing(label_smoothing: float) -> None:

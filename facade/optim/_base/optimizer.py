@@ -9,8 +9,10 @@ that changes is an input of it, so a schedule compiles nothing; the old buffers 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import chain
+from operator import attrgetter, itemgetter
 from typing import Any
 
 import jax
@@ -41,10 +43,12 @@ from .update import (
     split_overlapping,
 )
 
+# Of hundreds of parameters, in loops that Python's C code runs.
+_VALUE, _OF_GRAD = attrgetter("_v"), attrgetter("_grad._v")
+
 
 def _key(op: Op, params: list[Any], seen: tuple[Any, ...]) -> tuple[Any, ...]:
-    values = [p._v for p in params], [p._grad._v for p in params], [t._v for t in seen]
-    return ("step", op, *values[0], *values[1], *values[2])
+    return ("step", op, *map(_VALUE, params), *map(_OF_GRAD, params), *map(_VALUE, seen))
 
 
 def _entered(params: list[Any]) -> bool:
@@ -102,10 +106,14 @@ class Optimizer(Hyperparameters):
         """Update a parameter by tensors' own ops, for `differentiable=True`."""
         raise NotImplementedError(f"`{type(self).__name__}` cannot be differentiated")
 
-    def held_of(self, params: list[Any], group: ParamGroup) -> list[list[Any]]:
+    def held_of(self, params: list[Any], group: ParamGroup) -> list[Sequence[Any]]:
         """Return for each parameter its tensors of `held_names`; made at its first step."""
-        names, known = self.held_names(group), self.state.get
-        states = [known(p) or self.state_of(p, group) for p in params]
+        names, known = self.held_names(group), list(map(self.state.get, params))
+        states: Any = known
+        if not all(known):
+            states = [s or self.state_of(p, group) for s, p in zip(known, params, strict=True)]
+        if len(names) > 1:
+            return list(map(itemgetter(*names), states))
         return [[state[name] for name in names] for state in states]
 
     def writes(self, group: ParamGroup) -> int:
@@ -186,7 +194,7 @@ class Optimizer(Hyperparameters):
 
     def _write_step(self, group: ParamGroup, params: list[Any]) -> None:
         nested = self.held_of(params, group)
-        held = [t for tensors in nested for t in tensors]
+        held = [*chain.from_iterable(nested)]
         sizes = len(params), len(held)
         op, numbers = self._chosen(group, sizes)
         inputs = self._entering[id(group)].as_inputs(numbers)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
+from operator import attrgetter
 from typing import Any
 from weakref import ref
 
@@ -22,6 +23,10 @@ from ..._storage.strides import layout
 from ..._tracing.undo import Update
 
 _UPDATE_OPS: dict[Any, Op] = {}
+_NOTHING = type(None)
+# Of hundreds of tensors, in loops that Python's C code runs.
+_ARRAY, _SHARES, _DTYPE = attrgetter("_array"), attrgetter("_shares"), attrgetter("_v.dtype")
+_DTYPE_OF_VALUE = attrgetter("dtype")
 _LITTLE = 1 << 18  # elements that are sooner moved to a device than a program is compiled
 
 
@@ -77,10 +82,7 @@ def fit(held: list[Any], known: tuple[Value, ...]) -> bool:
     Args:
       known: what parameters and states held after the update that was recorded.
     """
-    for t, value in zip(held, known[len(known) - len(held) :], strict=True):
-        if t._v.dtype is not value.dtype and t._v.dtype != value.dtype:
-            return False
-    return True
+    return [*map(_DTYPE, held)] == [*map(_DTYPE_OF_VALUE, known[len(known) - len(held) :])]
 
 
 def replay_update(
@@ -97,15 +99,19 @@ def replay_update(
     trace.memory.undo.append(Update(params, before, held, len(arrays) + len(inputs)))
     trace.state = step.state
     arrays += inputs
-    arrays += [t._array for t in held]
+    arrays += map(_ARRAY, held)
     for p, value in zip(params, values, strict=False):
-        p._v, p._array = value, None
-        if p._vc is None:
+        p._v = value
+        p._array = None
+        counter = p._vc
+        if counter is None:
             p._vc = [counts]
         else:
-            p._vc[0] += counts
+            counter[0] += counts
     for t, value in zip(held, values[len(params) :], strict=True):
-        t._v, t._array, t._trace = value, None, trace
+        t._v = value
+        t._array = None
+        t._trace = trace
     trace.refs += map(ref, held)
 
 
@@ -134,10 +140,7 @@ class Entering:
 
 def are_at_rest(tensors: list[Any]) -> bool:
     """Tell whether each tensor holds an array of its own."""
-    for t in tensors:
-        if t._array is None or t._shares:
-            return False
-    return True
+    return _NOTHING not in {*map(type, map(_ARRAY, tensors))} and not any(map(_SHARES, tensors))
 
 
 def are_simple(trace: Trace, params: Any) -> bool:
@@ -146,12 +149,9 @@ def are_simple(trace: Trace, params: Any) -> bool:
     return not share(tensors) and all(t._trace is trace and t._v.index >= 0 for t in tensors)
 
 
-def share(tensors: Any) -> bool:
+def share(tensors: list[Any]) -> bool:
     """Tell whether any tensor shares storage with another that is alive."""
-    for t in tensors:
-        if t._shares and t._store is not None:
-            return True
-    return False
+    return any(map(_SHARES, tensors)) and any(t._shares and t._store is not None for t in tensors)
 
 
 def split_overlapping(params: list[Any]) -> list[list[Any]]:

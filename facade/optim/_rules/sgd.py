@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -78,7 +79,7 @@ class SGD(Optimizer):
             return ()
         return ("momentum_buffer", "started") if group["dampening"] else ("momentum_buffer",)
 
-    def held_of(self, params: list[Any], group: ParamGroup) -> list[list[Any]]:
+    def held_of(self, params: list[Any], group: ParamGroup) -> list[Sequence[Any]]:
         names = self.held_names(group)
         if not names:
             return [[]] * len(params)
