@@ -28,8 +28,8 @@ LAYERS = {
     "functional": ("program", "lowering", "execution", "ops", "masks"),
     "facade": (
         "_core", "backends", "_rules", "_signatures", "_tracing", "_storage", "_host", "_dispatch",
-        "_autograd", "_runtime", "_ops", "_replay", "_tensor", "types", "version", "__future__", "special",
-        "linalg", "fft", "signal", "masked", "func", "autograd", "utils", "nn", "_api",
+        "_autograd", "_runtime", "_ops", "_replay", "_tensor", "types", "version", "__future__",
+        "special", "linalg", "fft", "signal", "masked", "func", "autograd", "utils", "nn", "_api",
     ),
     "adapters": ("_models", "_files", "_inside", "_flax", "_modules"),
 }  # fmt: skip

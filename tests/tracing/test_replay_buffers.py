@@ -7,9 +7,8 @@ from collections import deque
 from typing import Any
 
 import numpy as np
-from helpers.sameness import Log, same
-
 import pytest
+from helpers.sameness import Log, same
 
 import leafax
 

@@ -21,8 +21,8 @@ from ..._core.handle import Handle
 from ..._core.trie import local
 from ..._dispatch.known_calls import in_one_step
 from ..._dispatch.record import apply
-from ..._rules.strides.layouts import elementwise
 from ..._host.joins import joined
+from ..._rules.strides.layouts import elementwise
 from ..._runtime.host.duplicate_inputs import apart
 from ..._signatures.check_arguments import find_op_error, precheck, with_numbers
 from ..._signatures.deprecated_forms import OLDER, translate_older_form
