@@ -171,7 +171,7 @@ def _faults(call: Any, arrays: list[Any]) -> Callable[..., Any] | None:
         found = evaluator(bad, arrays, False)
     if found is None:
         raise Unsupported
-    return found if found.outputs else None
+    return found if found(*arrays) else None
 
 
 def _bits(arrays: Any) -> Any:

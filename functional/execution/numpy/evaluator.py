@@ -79,11 +79,6 @@ class Evaluator:
                     _take(step, values)
         return [np.array(values[i]) for i in self._outputs]
 
-    @property
-    def outputs(self) -> int:
-        """Count the results."""
-        return len(self._outputs)
-
     def as_ufunc(self) -> tuple[np.ufunc, list[tuple[int, np.dtype[Any] | None]]] | None:
         """Return the ufunc of NumPy that the whole program is; None if it is more than that.
 
