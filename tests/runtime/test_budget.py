@@ -53,9 +53,7 @@ def test_an_evaluation_loop_compiles_no_pile_of_models() -> None:
         x = leafax.from_numpy(np.full(4, i, "f"))
         correct += (leafax.call_jax(model, x) > 0).sum()
     assert correct.item() == 156
-    report = leafax.explain()
-    assert report.compiles <= 3
-    assert max(run.nodes for run in report) <= 40
+    assert {run.how for run in leafax.explain()} <= {"op by op", "in pieces"}
 
 
 def test_a_loop_that_draws_is_cut_into_few_draws() -> None:
