@@ -86,7 +86,7 @@ class Adafactor(Counted):
                 super()._write_step(self._part(group, factored), some)
 
     def held_of(self, params: list[Any], group: ParamGroup) -> list[Sequence[Any]]:
-        found = []
+        found: list[Sequence[Any]] = []
         for p in params:
             part = {**group, "factored": p.dim() > 1}
             state = self.state.get(p) or self.state_of(p, part)

@@ -181,8 +181,9 @@ def split_overlapping(params: list[Any]) -> list[list[Any]]:
 
 def filled(shape: tuple[int, ...], dtype: Any, number: complex = 0.0) -> Any:
     """Make an array of one number; a small one on the host, where no program is compiled for it."""
-    little = math.prod(shape) <= _LITTLE
-    return jnp.array(np.full(shape, number, dtype)) if little else jnp.full(shape, number, dtype)
+    if math.prod(shape) > _LITTLE:
+        return jnp.full(shape, number, dtype)
+    return jax.device_put(np.full(shape, number, dtype), may_alias=False)
 
 
 def laid_beside(p: Any, made: Any) -> Any:

@@ -84,6 +84,7 @@ class SGD(Optimizer):
         if not names:
             return [[]] * len(params)
         dampened, known = len(names) > 1, self.state
+        held: list[Sequence[Any]]
         if not dampened:
             held = [[known[p].get("momentum_buffer")] for p in params]
             for (buffer,) in held:
