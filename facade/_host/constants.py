@@ -71,8 +71,9 @@ def _is_used(value: Any) -> bool:
 
 
 def _array_of(call: Any, value: Any) -> np.ndarray | None:
-    if call.op.name == "zeros":
-        return np.zeros(tuple(value.shape), value.dtype)
+    if call.op.name in ("zeros", "ones"):
+        make = np.zeros if call.op.name == "zeros" else np.ones
+        return make(tuple(value.shape), value.dtype)
     found = _evaluator(call)
     return None if found is None else found()[0]
 

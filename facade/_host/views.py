@@ -33,12 +33,14 @@ _BY_STRIDES = frozenset({"view", "reshape"})  # copies, or raises, where the bas
 
 def element_at_rest(source: Any, index: tuple[int, ...]) -> Any:
     """Make `source[index]` of a tensor at rest as `view_at_rest` does; None for others."""
-    shape, n = tuple(source._v.shape), len(index)
+    shape, n = source._v.shape, len(index)
     if n > len(shape):
         return None
     for k, m in zip(index, shape, strict=False):
         if not -m <= k < m:
             return None
+    if n == 1:
+        return view_at_rest(source, ((_SELECT, (0, index[0]), {}),), 1)
     return view_at_rest(source, tuple([(_SELECT, (0, k), {}) for k in index]), n)
 
 
