@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import jax
 import numpy as np
 import optax
 import pytest
@@ -169,6 +170,25 @@ def test_buffers_and_draws_within_the_loop_are_part_of_each_step() -> None:
         loss.item()
 
     assert _compiles(step) == [1, 0, 0]
+
+
+def test_models_of_flax_with_statistics_and_dropout_compile_once() -> None:
+    linen = pytest.importorskip("flax.linen")
+    from leafax.adapters.linen import Model
+
+    class Net(linen.Module):  # type: ignore[misc]
+        width: int
+
+        @linen.compact
+        def __call__(self, x: Any) -> Any:
+            x = linen.BatchNorm(use_running_average=False)(linen.Dense(self.width)(x))
+            return linen.Dense(3)(linen.Dropout(0.1, deterministic=False)(linen.relu(x)))
+
+    net = Net(next(_widths))
+    keys = {"params": jax.random.key(0), "dropout": jax.random.key(1)}
+    model = Model(net, net.init(keys, np.ones((5, 6), np.float32)))
+    optimizer = optim.SGD(model.parameters(), 0.1, momentum=0.9)
+    assert _compiles(_plain(model, optimizer)) == [1, 0, 0]
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,7 @@ def test_the_order_of_inputs_and_ops_makes_no_other_program() -> None:
 
 
 def test_turns_in_another_order_are_run_by_one_program() -> None:
-    """What each tensor holds afterwards is told by values, as all are of one shape."""
+    """All are of one shape, so values tell what each tensor holds afterwards."""
 
     def turn(swap: bool) -> tuple[list[Any], Any]:
         a, b = (leafax.full((40, 40), float(n)).exp() for n in (1, 2))
