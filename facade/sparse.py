@@ -16,11 +16,15 @@ from typing import Any
 
 from ._core.dtypes import Size as _Size
 from ._core.memory_format import sparse_coo as _sparse_coo
+from ._core.memory_format import sparse_csc as _sparse_csc
 from ._core.memory_format import sparse_csr as _sparse_csr
 from ._sparse import make as _make
 from ._sparse import ops as _ops
 from ._sparse.products import addmm as addmm
 from ._sparse.products import matmul as _matmul
+from ._sparse.products import reduced as _reduced
+from ._sparse.tensor import CscTensor as _CscTensor
+from ._sparse.tensor import CsrTensor as _CsrTensor
 from ._sparse.tensor import SparseTensor as _SparseTensor
 
 __all__ = [
@@ -55,27 +59,47 @@ def sparse_csr_tensor(
       col_indices: the elements' columns.
       values: the elements.
     """
-    return _make.csr(crow_indices, col_indices, values, size, dtype, device, requires_grad)
+    return _make.compressed(
+        _CsrTensor, crow_indices, col_indices, values, size, dtype, device, requires_grad
+    )
+
+
+def sparse_csc_tensor(
+    ccol_indices: Any, row_indices: Any, values: Any, size: Any = None, *, dtype: Any = None,
+    device: Any = None, pin_memory: bool = False, requires_grad: bool = False,
+    check_invariants: bool | None = None,
+) -> Any:  # fmt: skip
+    """Make a sparse matrix of columns.
+
+    Args:
+      ccol_indices: how many elements stand before each column, and in all.
+      row_indices: the elements' rows.
+      values: the elements.
+    """
+    return _make.compressed(
+        _CscTensor, ccol_indices, row_indices, values, size, dtype, device, requires_grad
+    )
 
 
 def sparse_compressed_tensor(
     compressed_indices: Any, plain_indices: Any, values: Any, size: Any = None, *,
     layout: Any = None, **options: Any,
 ) -> Any:  # fmt: skip
-    """Make a sparse tensor of a compressed layout, which is `sparse_csr` here."""
-    if layout is not _sparse_csr:
+    """Make a sparse matrix of a compressed layout, `sparse_csr` or `sparse_csc`."""
+    make = {_sparse_csr: sparse_csr_tensor, _sparse_csc: sparse_csc_tensor}.get(layout)
+    if make is None:
         raise NotImplementedError(
-            f"leafax has sparse tensors of the layouts torch.sparse_coo and torch.sparse_csr, not "
-            f"{layout}"
+            "leafax has sparse tensors of the layouts torch.sparse_coo, torch.sparse_csr and "
+            f"torch.sparse_csc, not {layout}"
         )
-    return sparse_csr_tensor(compressed_indices, plain_indices, values, size, **options)
+    return make(compressed_indices, plain_indices, values, size, **options)
 
 
 def _other_layout(name: str) -> Any:
     def refuse(*args: Any, **kwargs: Any) -> Any:
         raise NotImplementedError(
-            f"{name}(): leafax has sparse tensors of the layouts torch.sparse_coo and "
-            "torch.sparse_csr"
+            f"{name}(): leafax has sparse tensors of the layouts torch.sparse_coo, "
+            "torch.sparse_csr and torch.sparse_csc"
         )
 
     refuse.__name__ = refuse.__qualname__ = name
@@ -83,15 +107,18 @@ def _other_layout(name: str) -> Any:
     return refuse
 
 
-sparse_csc_tensor = _other_layout("sparse_csc_tensor")
 sparse_bsr_tensor = _other_layout("sparse_bsr_tensor")
 sparse_bsc_tensor = _other_layout("sparse_bsc_tensor")
 
 
 def mm(mat1: Any, mat2: Any, reduce: str | None = None) -> Any:
-    """Return the product of two matrices, of which one is sparse."""
+    """Return the product of two matrices, of which one is sparse.
+
+    Args:
+      reduce: "sum", "mean", "amax" or "amin" of the terms of each row.
+    """
     if reduce not in (None, "sum"):
-        raise NotImplementedError(f"sparse.mm: leafax reduces by sum, not by {reduce}")
+        return _reduced(mat1, mat2, reduce)
     if not isinstance(mat1, _SparseTensor) and not isinstance(mat2, _SparseTensor):
         return mat1.mm(mat2)
     return _matmul(mat1, mat2)

@@ -23,9 +23,9 @@ class memory_format(layout):
 
 
 strided = layout("strided")
-sparse_coo, sparse_csr = layout("sparse_coo"), layout("sparse_csr")
+sparse_coo, sparse_csr, sparse_csc = map(layout, ("sparse_coo", "sparse_csr", "sparse_csc"))
 # Layouts that no tensor has here.
-sparse_csc, sparse_bsr, sparse_bsc = map(layout, ("sparse_csc", "sparse_bsr", "sparse_bsc"))
+sparse_bsr, sparse_bsc = layout("sparse_bsr"), layout("sparse_bsc")
 contiguous_format = memory_format("contiguous_format")
 preserve_format = memory_format("preserve_format")
 channels_last = memory_format("channels_last")

@@ -7,11 +7,11 @@ from typing import Any
 from leafax.functional.program.op import TABLE
 
 from .._core.dtypes import Size, int64
-from .._core.memory_format import sparse_coo, sparse_csr
+from .._core.memory_format import sparse_coo, sparse_csc, sparse_csr
 from .._ops.calls.functions import call
 from .._ops.creation.factories import arange, zeros
 from .._ops.creation.from_data import as_tensor
-from .tensor import CooTensor, CsrTensor, SparseTensor
+from .tensor import CompressedTensor, CooTensor, CscTensor, CsrTensor, SparseTensor
 
 
 def coo(
@@ -46,40 +46,48 @@ def coo(
     return CooTensor.make(places, held, size, bool(is_coalesced))
 
 
-def csr(
-    crow: Any, col: Any, values: Any, size: Any = None, dtype: Any = None, device: Any = None,
-    requires_grad: bool = False,
-) -> CsrTensor:  # fmt: skip
-    """Make a matrix of rows; `sparse_csr_tensor`."""
-    rows, columns = as_tensor(crow, device=device), as_tensor(col, device=device)
+def compressed(
+    kind: Any, starts: Any, across: Any, values: Any, size: Any = None, dtype: Any = None,
+    device: Any = None, requires_grad: bool = False,
+) -> Any:  # fmt: skip
+    """Make a matrix by rows or columns; `sparse_csr_tensor`.
+
+    Args:
+      kind: `CsrTensor` or `CscTensor`.
+    """
+    firsts, places = as_tensor(starts, device=device), as_tensor(across, device=device)
     held = as_tensor(values, dtype=dtype, device=device)
-    if rows.dim() != 1 or columns.dim() != 1:
-        raise NotImplementedError("leafax has no batches of sparse_csr tensors")
-    if columns.shape[0] != held.shape[0]:
+    if firsts.dim() != 1 or places.dim() != 1:
+        raise NotImplementedError("leafax has no batches of compressed sparse tensors")
+    if places.shape[0] != held.shape[0]:
         raise RuntimeError(
-            f"`col_indices` and `values` must have the same number of elements, but got "
-            f"{columns.shape[0]} and {held.shape[0]}"
+            f"`{kind.names[1]}` and `values` must have the same number of elements, but got "
+            f"{places.shape[0]} and {held.shape[0]}"
         )
+    along = 0 if kind is CsrTensor else 1
     if size is None:
-        width = int(columns.max().item()) + 1 if columns.numel() else 0
-        size = (rows.shape[0] - 1, width)
-    if rows.shape[0] != int(size[0]) + 1:
+        other = int(places.max().item()) + 1 if places.numel() else 0
+        size = (firsts.shape[0] - 1, other)[:: -1 if along else 1]
+    if firsts.shape[0] != int(size[along]) + 1:
+        what = "nrows" if kind is CsrTensor else "ncols"
         raise RuntimeError(
-            f"crow_indices.shape[-1] must be equal to nrows + 1 = {int(size[0]) + 1}, but got "
-            f"{rows.shape[0]}"
+            f"{kind.names[0]}.shape[-1] must be equal to {what} + 1 = {int(size[along]) + 1}, but "
+            f"got {firsts.shape[0]}"
         )
     if requires_grad and not held.requires_grad:
         held = held.detach().clone().requires_grad_()
-    return CsrTensor.make(rows, columns, held, size)
+    return kind.make(firsts, places, held, size)
 
 
-def coo_of_rows(x: CsrTensor) -> CooTensor:
-    """Return a matrix of rows with coordinates."""
-    crow = x._crow.to(int64)
-    count = arange(x._nnz(), device=crow.device)
-    rows = _searchsorted(crow, count, right=True) - 1
-    places = _stacked([rows, x._col.to(int64)])
-    return CooTensor.make(places, x._held, x.shape, True)
+def with_coordinates(x: Any) -> CooTensor:
+    """Return a matrix by rows or columns with coordinates."""
+    starts = x._starts.to(int64)
+    count = arange(x._nnz(), device=starts.device)
+    along = _searchsorted(starts, count, right=True) - 1
+    across = x._across.to(int64)
+    if isinstance(x, CscTensor):
+        return CooTensor.make(_stacked([across, along]), x._held, x.shape)
+    return CooTensor.make(_stacked([along, across]), x._held, x.shape, True)
 
 
 def _searchsorted(sorted_: Any, values: Any, right: bool = False) -> Any:
@@ -139,6 +147,8 @@ def to_sparse(x: Any, sparse_dim: Any = None, *, layout: Any = None, **options: 
     """Return a tensor with coordinates for what is not zero; runs the program."""
     if layout is sparse_csr:
         return to_sparse_csr(x)
+    if layout is sparse_csc:
+        return to_sparse_csc(x)
     if layout not in (None, sparse_coo):
         raise NotImplementedError(f"to_sparse(): leafax has no layout {layout}")
     if isinstance(x, SparseTensor):
@@ -159,14 +169,28 @@ def to_sparse(x: Any, sparse_dim: Any = None, *, layout: Any = None, **options: 
 
 def to_sparse_csr(x: Any, dense_dim: Any = None) -> Any:
     """Return a matrix by rows; runs the program."""
-    if isinstance(x, CsrTensor):
+    return _compress(x, CsrTensor)
+
+
+def to_sparse_csc(x: Any, dense_dim: Any = None) -> Any:
+    """Return a matrix by columns; runs the program."""
+    return _compress(x, CscTensor)
+
+
+def _compress(x: Any, kind: Any) -> Any:
+    if isinstance(x, kind):
         return x
     if x.dim() != 2:
-        raise NotImplementedError("leafax has sparse_csr matrices, no batches of them")
-    found = coalesce(to_sparse(x)._coo())
-    rows = found._places[0].contiguous()
-    crow = _searchsorted(rows, arange(x.shape[0] + 1, device=rows.device))
-    return CsrTensor.make(crow, found._places[1].contiguous(), found._held, x.shape)
+        raise NotImplementedError("leafax has compressed sparse matrices, no batches of them")
+    coords = to_sparse(x)._coo()
+    size = tuple(x.shape)
+    if kind is CscTensor:
+        coords = CooTensor.make(coords._places.flip(0), coords._held, size[::-1])
+    found = coalesce(coords)
+    along = found._places[0].contiguous()
+    count = size[0 if kind is CsrTensor else 1] + 1
+    starts = _searchsorted(along, arange(count, device=along.device))
+    return kind.make(starts, found._places[1].contiguous(), found._held, size)
 
 
 def empty(size: Any, dtype: Any = None, device: Any = None) -> CooTensor:
@@ -184,4 +208,4 @@ def sparse_mask(x: Any, mask: Any) -> Any:
     return coords._with(dense[tuple(coords._places.unbind(0))])
 
 
-CsrTensor._coo = coo_of_rows  # type: ignore[method-assign, assignment]
+CompressedTensor._coo = with_coordinates  # type: ignore[method-assign, assignment]

@@ -16,12 +16,13 @@ from .make import (
     sparse_mask,
     to_dense,
     to_sparse,
+    to_sparse_csc,
     to_sparse_csr,
 )
 from .printing import show
 from .products import PRODUCTS
 from .shapes import SHAPES
-from .tensor import OPS, CooTensor, CsrTensor, SparseTensor
+from .tensor import OPS, CooTensor, SparseTensor
 
 _ZERO_STAYS_ZERO = (
     "abs asin asinh atan atanh ceil deg2rad erf erfinv expm1 floor frac isinf isnan isneginf "
@@ -67,7 +68,7 @@ def _mul(x: Any, other: Any) -> Any:
         return CooTensor.make(places, coords._held.index_select(0, both) * theirs, x.shape, True)
     places = tuple(coords._places.unbind(0))
     made = coords._with(coords._held * other.expand(x.shape)[places])
-    return to_sparse_csr(made) if isinstance(x, CsrTensor) else made
+    return like(made, x)
 
 
 def _div(x: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
@@ -108,7 +109,12 @@ def _add(x: Any, other: Any, *, alpha: Any = 1) -> Any:
     values = joined([first._held, second._held * alpha], 0)
     made = CooTensor.make(places, values, x.shape)
     done = coalesce(made) if first._coalesced and second._coalesced else made
-    return to_sparse_csr(done) if isinstance(x, CsrTensor) else done
+    return like(done, x)
+
+
+def like(made: CooTensor, x: Any) -> Any:
+    """Return a result in the layout of an operand."""
+    return made if isinstance(x, CooTensor) else to_sparse(made, layout=x.layout)
 
 
 def joined(parts: list[Any], dim: int) -> Any:
@@ -227,7 +233,8 @@ OPS.update({
     "any": lambda x: x._held.any(), "is_nonzero": lambda x: bool(to_dense(x)),
     "zeros_like": lambda x, **options: empty(x.shape, x.dtype), "backward": _backward,
     "to_dense": to_dense, "to_sparse": to_sparse, "to_sparse_coo": to_sparse,
-    "to_sparse_csr": to_sparse_csr, "sparse_mask": sparse_mask, "coalesce": coalesce,
+    "to_sparse_csr": to_sparse_csr, "to_sparse_csc": to_sparse_csc, "sparse_mask": sparse_mask,
+    "coalesce": coalesce,
     "__repr__": show, "is_tensor": lambda x: True, "numel": lambda x: x.numel(),
     "softmax": softmax, "log_softmax": lambda x, dim, **k: softmax(x, dim, log=True, **k),
     "type": _type, "retain_grad": lambda x: x._held.retain_grad(),

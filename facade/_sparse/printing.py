@@ -8,15 +8,16 @@ from typing import Any
 from .._core.default_dtype import get_default_dtype
 from .._core.dtypes import bool as bool_
 from .._core.dtypes import int64
-from .tensor import CsrTensor
+from .tensor import CompressedTensor
 
 _INDENT, _WIDTH = " " * len("tensor("), 80
 
 
 def show(x: Any) -> str:
     """Write a sparse tensor as PyTorch does."""
-    if isinstance(x, CsrTensor):
-        parts = [("crow_indices", x._crow), ("col_indices", x._col), ("values", x._held)]
+    if isinstance(x, CompressedTensor):
+        first, second = x.names
+        parts = [(first, x._starts), (second, x._across), ("values", x._held)]
     else:
         parts = [("indices", x._places), ("values", x._held)]
     suffixes = [f"size={tuple(x.shape)}", f"nnz={x._nnz()}"]

@@ -8,7 +8,7 @@ from typing import Any
 from .._ops.creation.factories import zeros
 from .make import to_dense, to_sparse
 from .shapes import transpose
-from .tensor import CsrTensor, SparseTensor
+from .tensor import CompressedTensor, SparseTensor
 
 
 def matmul(a: Any, b: Any) -> Any:
@@ -16,19 +16,32 @@ def matmul(a: Any, b: Any) -> Any:
     if isinstance(a, SparseTensor) and isinstance(b, SparseTensor):
         _check(a, b)
         made = to_sparse(to_dense(a) @ to_dense(b))
-        return made.to_sparse_csr() if isinstance(a, CsrTensor) else made
+        return made.to_sparse_csr() if isinstance(a, CompressedTensor) else made
     if isinstance(b, SparseTensor):
         if a.dim() == 1:
             return matmul(transpose(b._coo(), 0, 1), a)
         return matmul(transpose(b._coo(), 0, 1), a.transpose(0, 1)).transpose(0, 1)
     _check(a, b)
-    coords = a._coo()
-    rows, columns = coords._places.unbind(0)
-    taken = b.index_select(0, columns)
-    values = coords._held if b.dim() == 1 else coords._held.unsqueeze(1)
-    terms = values * taken
+    rows, terms = _terms(a, b)
     out = zeros(a.shape[0], *b.shape[1:], dtype=terms.dtype, device=terms.device)
     return out.index_add(0, rows, terms)
+
+
+def _terms(a: Any, b: Any) -> tuple[Any, Any]:
+    """Return the products of the elements, and their rows."""
+    coords = a._coo()
+    rows, columns = coords._places.unbind(0)
+    values = coords._held if b.dim() == 1 else coords._held.unsqueeze(1)
+    return rows, values * b.index_select(0, columns)
+
+
+def reduced(a: Any, b: Any, reduce: str) -> Any:
+    """Return a product whose terms are not added up: their "mean", "amax" or "amin" by row."""
+    _check(a, b)
+    rows, terms = _terms(a, b)
+    out = zeros(a.shape[0], *b.shape[1:], dtype=terms.dtype, device=terms.device)
+    places = rows.reshape(-1, *[1] * (terms.dim() - 1)).expand_as(terms)
+    return out.scatter_reduce(0, places, terms, reduce, include_self=False)
 
 
 def _check(a: Any, b: Any) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from .._core.dtypes import int64
 from .._ops.creation.factories import zeros
 from .make import coalesce, to_dense
-from .tensor import CooTensor, refuse
+from .tensor import CompressedTensor, CooTensor, CscTensor, CsrTensor, refuse
 
 
 def _dim(x: Any, dim: int) -> int:
@@ -43,7 +43,14 @@ def transpose(x: Any, dim0: int, dim1: int) -> Any:
 
 
 def _t(x: Any) -> Any:
-    return transpose(x, 0, 1) if x.dim() == 2 else x
+    return _transpose(x, 0, 1) if x.dim() == 2 else x
+
+
+def _transpose(x: Any, dim0: int, dim1: int) -> Any:
+    if isinstance(x, CompressedTensor) and {_dim(x, dim0), _dim(x, dim1)} == {0, 1}:
+        other = CscTensor if isinstance(x, CsrTensor) else CsrTensor
+        return other.make(x._starts, x._across, x._held, tuple(x.shape)[::-1])
+    return transpose(x, dim0, dim1)
 
 
 def select(x: Any, dim: int, index: int) -> Any:
@@ -163,7 +170,7 @@ def _reshape(x: Any, *shape: Any) -> Any:
 
 
 SHAPES: dict[str, Callable[..., Any]] = {
-    "permute": permute, "transpose": transpose, "t": _t, "select": select, "narrow": narrow,
+    "permute": permute, "transpose": _transpose, "t": _t, "select": select, "narrow": narrow,
     "__getitem__": getitem, "index_select": index_select, "unsqueeze": unsqueeze, "cat": cat,
     "concat": cat, "stack": _stack, "reshape": _reshape,
     "size": lambda x, dim=None: x.size(dim), "item": lambda x: to_dense(x).item(),

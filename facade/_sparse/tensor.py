@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from .._core.dtypes import Size
-from .._core.memory_format import sparse_coo, sparse_csr
+from .._core.memory_format import sparse_coo, sparse_csc, sparse_csr
 from .._core.overrides.state import DisableTorchFunctionSubclass, note_class
 from .._tensor.tensor import Tensor
 
@@ -47,6 +47,8 @@ class SparseTensor(Tensor):
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         name = getattr(func, "__name__", "")
+        if name == "__get__":
+            return getattr(args[0]._held, func.__self__.fget.__name__)
         if name in OPS:
             return OPS[name](*args, **(kwargs or {}))
         if (
@@ -202,6 +204,10 @@ class CooTensor(SparseTensor):
     def is_coalesced(self) -> bool:
         return self._coalesced
 
+    def _coalesced_(self, coalesced: bool) -> Any:
+        self.__dict__["_coalesced"] = coalesced
+        return self
+
     def _indices(self) -> Any:
         return self._places
 
@@ -223,38 +229,61 @@ class CooTensor(SparseTensor):
             )
 
 
-class CsrTensor(SparseTensor):
-    """A sparse matrix by rows: where each begins among the elements, and their columns."""
+class CompressedTensor(SparseTensor):
+    """A sparse matrix by rows or columns: where each begins, and places of elements across."""
 
     __slots__ = ()
     is_sparse = False
-    is_sparse_csr = True
-    layout = sparse_csr
-    _kind = "SparseCsr"
-    _crow: Any
-    _col: Any
+    names: tuple[str, str]
+    _starts: Any
+    _across: Any
 
     @classmethod
-    def make(cls, crow: Any, col: Any, values: Any, shape: Any) -> CsrTensor:
+    def make(cls, starts: Any, across: Any, values: Any, shape: Any) -> Any:
         """Make a matrix.
 
         Args:
-          crow: `(rows + 1,)`, how many elements stand before each row.
-          col: `(elements,)`, their columns.
+          starts: `(rows + 1,)` or `(columns + 1,)`, how many elements stand before each.
+          across: `(elements,)`, their columns or rows.
           values: `(elements,)`.
         """
-        made: CsrTensor = cls._blank(shape, values)
-        made.__dict__["_crow"], made.__dict__["_col"] = crow, col
+        made = cls._blank(shape, values)
+        made.__dict__["_starts"], made.__dict__["_across"] = starts, across
         return made
 
-    def _with(self, values: Any) -> CsrTensor:
-        return CsrTensor.make(self._crow, self._col, values, self._shape)
-
-    def crow_indices(self) -> Any:
-        return self._crow
-
-    def col_indices(self) -> Any:
-        return self._col
+    def _with(self, values: Any) -> Any:
+        return type(self).make(self._starts, self._across, values, self._shape)
 
     def values(self) -> Any:
         return self._held
+
+
+class CsrTensor(CompressedTensor):
+    """A sparse matrix by rows."""
+
+    __slots__ = ()
+    is_sparse_csr = True
+    layout = sparse_csr
+    names = "crow_indices", "col_indices"
+    _kind = "SparseCsr"
+
+    def crow_indices(self) -> Any:
+        return self._starts
+
+    def col_indices(self) -> Any:
+        return self._across
+
+
+class CscTensor(CompressedTensor):
+    """A sparse matrix by columns."""
+
+    __slots__ = ()
+    layout = sparse_csc
+    names = "ccol_indices", "row_indices"
+    _kind = "SparseCsr"  # as PyTorch calls it
+
+    def ccol_indices(self) -> Any:
+        return self._starts
+
+    def row_indices(self) -> Any:
+        return self._across

@@ -48,8 +48,8 @@ def _to_sparse(name: str, found: str = "") -> Callable[..., Any]:
         if found:  # few programs need what that imports
             return getattr(import_module("leafax._sparse.make"), found)(self, *args, **kwargs)
         raise NotImplementedError(
-            f"{name}(): leafax has sparse tensors of the layouts torch.sparse_coo and "
-            "torch.sparse_csr"
+            f"{name}(): leafax has sparse tensors of the layouts torch.sparse_coo, "
+            "torch.sparse_csr and torch.sparse_csc"
         )
 
     method.__name__ = method.__qualname__ = name
@@ -144,13 +144,14 @@ METHODS: dict[str, Callable[..., Any]] = {
     **{
         name: _to_sparse(name)
         for name in (
-            "to_sparse_csc", "to_sparse_bsr", "to_sparse_bsc", "sparse_resize_",
+            "to_sparse_bsr", "to_sparse_bsc", "sparse_resize_",
             "sparse_resize_and_clear_", "resize_as_sparse_",
         )
     },
     "to_sparse": _to_sparse("to_sparse", "to_sparse"),
     "to_sparse_coo": _to_sparse("to_sparse_coo", "to_sparse"),
     "to_sparse_csr": _to_sparse("to_sparse_csr", "to_sparse_csr"),
+    "to_sparse_csc": _to_sparse("to_sparse_csc", "to_sparse_csc"),
     "sparse_mask": _to_sparse("sparse_mask", "sparse_mask"),
     "smm": _of_products("smm"), "sspaddmm": _of_products("sspaddmm"),
     "sparse_dim": sparse_dim, "dense_dim": dense_dim, "to_dense": to_dense,

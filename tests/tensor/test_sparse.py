@@ -54,6 +54,11 @@ EXPRESSIONS = [
     "t.zeros_like(s)", "h", "h.to_dense()", "h.values()", "t.sparse.sum(h, 0)",
     "t.sparse.sum(h, 1)", "h.coalesce()", "h * 2", "d.to_sparse()", "d.to_sparse(1)",
     "d.to_sparse().to_dense()", "d.to_sparse_coo()", "e.sparse_mask(s)", "d.to_sparse_csr()", "c",
+    "d.to_sparse_csc()", "c.t()", "c.t().t()", "c.t() @ t.ones(2, 2, dtype=t.float64)",
+    "(c.t().ccol_indices(), c.t().row_indices(), c.t().layout)", "c.to_sparse_csc().to_dense()",
+    "t.sparse.mm(c, d, reduce='mean')", "t.sparse.mm(c, d, 'amax')", "t.sparse.mm(c, d, 'amin')",
+    "s2._coalesced_(True).is_coalesced()", "t.sparse_csc_tensor([0, 1], [0], [2.0], (3, 1))",
+    "t.sparse_compressed_tensor([0, 1], [0], [2.0], (1, 3), layout=t.sparse_csr)",
     "c.to_dense()", "c @ d", "c @ x", "(c.crow_indices(), c.col_indices(), c.values(), c.layout)",
     "c.to_sparse()", "s.to_sparse_csr()", "c * 2", "(c.shape, c.is_sparse_csr, c.is_sparse)",
     "t.sparse_coo_tensor((2, 3))", "t.sparse_coo_tensor([[0, 1], [0, 1]], [1, 2])",
@@ -162,8 +167,10 @@ def test_refusals() -> None:
             NotImplementedError, match=f"Could not run 'aten::{name}' with arguments"
         ):
             call()
-    for name in ("sparse_csc_tensor", "sparse_bsr_tensor"):
-        with pytest.raises(NotImplementedError, match="torch.sparse_coo and torch.sparse_csr"):
+    for name in ("sparse_bsc_tensor", "sparse_bsr_tensor"):
+        with pytest.raises(
+            NotImplementedError, match="torch.sparse_coo, torch.sparse_csr and torch.sparse_csc"
+        ):
             getattr(t, name)([0], [0], [0])
     with pytest.raises(NotImplementedError, match="here it makes dense tensors"):
         t.zeros(2, layout=t.sparse_coo)
