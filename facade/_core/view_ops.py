@@ -91,28 +91,6 @@ class Replayed(tuple):  # type: ignore[type-arg]
     __slots__ = ()
 
 
-class Pieces(tuple):  # type: ignore[type-arg]
-    """A lens through ops with several results, and one that reads the same by numbered places.
-
-    Attributes:
-      read: the other lens.
-    """
-
-    read: Lens
-
-    @classmethod
-    def of(cls, lens: Lens, read: Lens) -> Lens:
-        """Make one of both."""
-        made = cls(lens)
-        made.read = read
-        return made
-
-
-def read_of(lens: Lens) -> Lens:
-    """Return the lens by which the data are read: `lens`, but for `Pieces`."""
-    return lens.read if type(lens) is Pieces else lens
-
-
 def replayed(lens: Lens) -> Lens:
     """Return the steps by which PyTorch makes a view anew from its base.
 

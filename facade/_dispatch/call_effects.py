@@ -1,4 +1,4 @@
-"""What a call of a public function did: found out after it was made the first time at a place."""
+"""Effects of a call, found out after it was made for the first time at a place of the trie."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ from leafax.functional.program.program import Input
 
 from .._core.cast_tensors import casts
 from .._core.handle import tensors_in
+from .._core.pieces import Pieces, read_of
 from .._core.trie import NODE, NOWHERE, Trace, Value
-from .._core.view_ops import Lens, Pieces, read_of
+from .._core.view_ops import Lens
 from .._host.rule import memory_of
 from .._tracing import inputs
 from .._tracing.inputs import rests
 from .._tracing.undo import Write
-from .kept_calls import Constant, Effects, Entry, Fresh, FreshView, Given, KeptCall, Result, View
+from .call_results import Constant, Fresh, FreshView, Given, Result, View
+from .kept_calls import Effects, Entry, KeptCall
 
 _CONSTANT = frozenset({type(None), bool, int, float, str})
 _FRESH = {"_v", "_trace"}  # the fields of a tensor that nothing was done to
@@ -63,10 +65,9 @@ class Before:
         results = [self._result(x, new) for x in outs]
         if all(r is not None for r in results):
             effects = Effects(tuple(entries), tuple(writes), tuple(kept))
-            call = KeptCall(state, effects, results, wrap)  # type: ignore[arg-type]
-            if len(entries) == len(self.tensors) and not self.on_host:
-                call.asks = not any(e.value.requires_grad for e in entries)
-            self.state.next[key] = call
+            asks = 0 < len(entries) == len(self.tensors) and not self.on_host
+            asks = asks and not any(e.value.requires_grad for e in entries)
+            self.state.next[key] = KeptCall(state, effects, results, wrap, asks)  # type: ignore[arg-type]
 
     def _entries(self, arrays: list[Value], new: set[Value]) -> list[Entry] | None:
         """Return which tensors entered as which values; None if anything else entered."""

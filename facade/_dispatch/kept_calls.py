@@ -1,4 +1,4 @@
-"""What a call of a public function came to, done again at once."""
+"""Calls of public functions as they are kept: all that one did, to be done again at once."""
 
 from __future__ import annotations
 
@@ -11,131 +11,13 @@ from .._core.cast_tensors import casts
 from .._core.locks import running, sharing
 from .._core.transforms_running import active
 from .._core.trie import State, Trace, Value, local
-from .._core.view_ops import Lens, read_of
+from .._core.view_ops import Lens
 from .._host.rule import memory_of
-from .._storage.pending_views import view_again
-from .._storage.shared_storage import share
-from .._storage.write import bump, rebind, written_once
-from .._tracing import inputs
+from .._storage.write import bump, rebind
 from .._tracing.inputs import make, put
+from .call_results import Fresh, Result, View
 
 MISSED: Any = object()  # what `KeptCall.take` returns where it has done nothing
-
-
-class Given(NamedTuple):
-    """A result that is one of the call's own tensors."""
-
-    place: int
-
-    def make(self, trace: Trace, tensors: list[Any]) -> Any:
-        """Return the tensor."""
-        return tensors[self.place]
-
-
-class Constant(NamedTuple):
-    """A result that is no tensor."""
-
-    what: Any
-
-    def make(self, trace: Trace, tensors: list[Any]) -> Any:
-        """Return what it is."""
-        return self.what
-
-
-class Fresh(NamedTuple):
-    """A new tensor on a value, written to so often."""
-
-    value: Value
-    writes: int = 0
-
-    def make(self, trace: Trace, tensors: list[Any]) -> Any:
-        """Make the tensor again."""
-        out = make(self.value, trace)
-        return written_once(out, self.writes) if self.writes else out
-
-
-@dataclass(frozen=True, slots=True)
-class FreshView:
-    """A view of a new tensor that nobody else has."""
-
-    value: Value
-    root: Value
-    lens: Lens
-    creation: str
-
-    def make(self, trace: Trace, tensors: list[Any]) -> Any:
-        """Make both again."""
-        return view_again(make(self.root, trace), self.lens, self.value, self.creation, trace)
-
-
-@dataclass(slots=True)
-class View:
-    """A view of one of the call's tensors, or of what this is a view of.
-
-    Attributes:
-      source: the place of the tensor that was given.
-      above: how this reads its own base; () if it is the base, or shares nothing.
-      lens: how the result reads the base.
-      step: how it reads `source`.
-      creation, of_source: the marks of the result and of the source, see `Handle`.
-    """
-
-    value: Value
-    source: int
-    above: Lens
-    lens: Lens
-    step: Lens
-    creation: str
-    of_source: str
-
-    def fits(self, t: Any) -> bool:
-        """Tell whether the source is a view as it was."""
-        if t._creation != self.of_source:
-            return False
-        viewed = t._viewed
-        if viewed is not None:
-            if viewed[1] is not self.above:
-                if viewed[1] != self.above or read_of(viewed[1]) != read_of(self.above):
-                    return False
-                self.above = viewed[1]  # the same next time, most likely
-            return True
-        if t._viewers is not None or not t._shares:
-            return not self.above
-        if t._store is None or t._stale is not None or type(t._blens) is not tuple:
-            return False
-        return bool(t._blens == self.above and t._lens == read_of(self.above))
-
-    def make(self, trace: Trace, tensors: list[Any]) -> Any:
-        """Make the view again; its source fits."""
-        t = tensors[self.source]
-        viewed = t._viewed
-        if viewed is not None:
-            root = viewed[0]
-        else:
-            root = t
-            if t._viewers is None:
-                if t._shares:
-                    out = make(self.value, trace)
-                    share(t, out, self.step, view=True, read=read_of(self.step))
-                    if self.creation:
-                        out._creation = self.creation
-                    return out
-                t._viewers, t._shares = [], True
-        out = object.__new__(inputs._tensor_class)
-        out._v = self.value
-        out._trace = trace
-        out._base_ = root
-        out._viewed = root, self.lens
-        out._shares = trace.memory.viewed = True
-        if self.creation:
-            out._creation = self.creation
-        me = ref(out)
-        trace.refs.append(me)
-        root._viewers.append(me)
-        return out
-
-
-Result = Given | Constant | Fresh | FreshView | View
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +53,7 @@ class Entry:
         return id(cell) not in trace.entered and cell._v is self.cell.resting
 
     def enter(self, t: Any, trace: Trace) -> None:
-        """Let the tensor enter."""
+        """Enter the tensor."""
         if self.cell is None:
             put(t, self.value, trace)
             return
@@ -185,7 +67,7 @@ class Entry:
 
 
 class Effects(NamedTuple):
-    """What a call did beside making its results.
+    """All that a call did beside making its results.
 
     Attributes:
       entries: of tensors that were at rest.
@@ -199,37 +81,37 @@ class Effects(NamedTuple):
 
 
 class KeptCall:
-    """What a call did at one place of the trie.
+    """All that a call did at one place of the trie.
 
     Attributes:
-      state: the place after it.
+      state: the place after it, and `nodes` up to there.
       value: of its only result, where nothing else has to be done; else None.
-      effects: what it did beside its results; None if nothing.
+      view: its only result, where that is a view and nothing else has to be done; else None.
       plain: places and values of tensors that enter as they are, and what these are at rest;
-        `read` instead where views of storages are among them.
-      is_entry: nothing else was done beside the results.
+        `read` instead where views of storages are among them. There are some if it `enters`.
       twins: places of tensors that enter and are alike: they must not be one.
       nbytes: what those that enter weigh.
+      more: what it did beside its results, unless plain tensors entered and that was all.
       results: one, or those of the sequence that `wrap` makes; `views` are those among them.
       asks: all its tensors entered, from elsewhere than the host: there they are computed at once.
+      simple: plain tensors that differ in kind entered, and that was all beside the results.
     """
 
     __slots__ = (
-        "state", "value", "effects", "plain", "read", "twins", "nbytes", "results", "views",
-        "view", "wrap", "asks", "is_entry",
+        "state", "nodes", "value", "view", "plain", "read", "enters", "twins", "nbytes", "more",
+        "results", "views", "wrap", "asks", "simple",
     )  # fmt: skip
 
     def __init__(
         self, state: State, effects: Effects, results: list[Result],
-        wrap: Callable[[list[Any]], Any] | None,
+        wrap: Callable[[list[Any]], Any] | None, asks: bool,
     ) -> None:  # fmt: skip
-        self.state, self.results, self.wrap = state, results, wrap
-        self.effects = effects if any(effects) else None
+        self.state, self.nodes, self.results, self.wrap = state, state.nodes, results, wrap
         into = effects.entries
+        self.enters = bool(into)
         self.read = into if any(e.cell is not None for e in into) else ()
         plain = [(e.place, e.value, e.value.resting) for e in into]
         self.plain = [] if self.read else plain
-        self.is_entry = bool(self.plain) and not (effects.writes or effects.casts)
         self.twins = tuple(
             (x.place, y.place)
             for i, x in enumerate(into) for y in into[:i]
@@ -237,12 +119,17 @@ class KeptCall:
         )  # fmt: skip
         self.nbytes = sum((e.cell or e.value).nbytes for e in into)
         self.views = [r for r in results if type(r) is View]
-        alone = wrap is None and self.effects is None and len(self.views) == 1
-        self.view = self.views[0] if alone else None
-        self.asks = False
+        others = self.read or effects.writes or effects.casts or self.views
+        self.more = effects if others else None
+        self.asks = asks
+        self.simple = not (asks or self.twins or others)
         self.value: Value | None = None
-        if wrap is None and self.effects is None and type(results[0]) is Fresh:
-            self.value = None if results[0].writes else results[0].value
+        self.view: View | None = None
+        first = results[0] if len(results) == 1 and wrap is None and not any(effects) else None
+        if type(first) is View:
+            self.view = first
+        elif type(first) is Fresh and not first.writes:
+            self.value = first.value
 
     def take(self, trace: Trace, tensors: list[Any]) -> Any:
         """Do what the call did and return its result; MISSED if a tensor is not as it was."""
@@ -256,65 +143,57 @@ class KeptCall:
                         return MISSED
                 trace.state = self.state
                 return view.make(trace, tensors)
-            for view in self.views:
-                if not view.fits(tensors[view.source]):
+            entered = trace.entered
+            for i, _, kind in self.plain:
+                t = tensors[i]
+                if t._v is not kind or t._trace is not None or t._array is None or t._shares:
+                    return MISSED  # another thread may have changed it just now
+                if id(t) in entered:
                     return MISSED
-            if self.effects is not None:
-                if self.plain and not self._may_enter(trace, tensors):
-                    return MISSED
-                if not self.is_entry and not self._may(self.effects, trace, tensors):
-                    return MISSED
-                for i, value, _ in self.plain:
-                    put(tensors[i], value, trace)
-                if not self.is_entry:
-                    self._do(self.effects, trace, tensors)
-                trace.nbytes += self.nbytes
+            if running and self.enters or not (self.simple or self._may(trace, tensors)):
+                return MISSED
+            for i, value, _ in self.plain:
+                put(tensors[i], value, trace)
+            trace.nbytes += self.nbytes
             trace.state = self.state
+            if self.more is not None:
+                self._do(self.more, trace, tensors)
             if self.wrap is None:
                 return self.results[0].make(trace, tensors)
             return self.wrap([r.make(trace, tensors) for r in self.results])
 
-    def _may_enter(self, trace: Trace, tensors: list[Any]) -> bool:
-        if running or self.asks and memory_of(tensors[0]) is not None:
+    def _may(self, trace: Trace, tensors: list[Any]) -> bool:
+        if self.asks and memory_of(tensors[0]) is not None:
             return False
-        entered = trace.entered
-        for i, _, kind in self.plain:
-            t = tensors[i]
-            if t._v is not kind or t._trace is not None or t._array is None or t._shares:
-                return False  # another thread may have changed it just now
-            if id(t) in entered:
-                return False
         for i, j in self.twins:
             if tensors[i] is tensors[j]:
                 return False
-        return True
-
-    def _may(self, effects: Effects, trace: Trace, tensors: list[Any]) -> bool:
-        if self.read:
-            if running or self.asks and memory_of(tensors[0]) is not None:
+        more = self.more
+        if more is None:
+            return True
+        for view in self.views:
+            if not view.fits(tensors[view.source]):
                 return False
-            if not all(entry.may(tensors[entry.place], trace) for entry in self.read):
+        for entry in self.read:
+            if not entry.may(tensors[entry.place], trace):
                 return False
-            if any(tensors[i] is tensors[j] for i, j in self.twins):
-                return False
-        if effects.writes:
+        if more.writes:
             if local.autograd.guard is not None or active.depth:
                 return False
-            for i, _, _ in effects.writes:
+            for i, _, _ in more.writes:
                 t = tensors[i]
                 if t._shares or t._node is not None or t._retains or t._hooks:
                     return False
         return True
 
-    def _do(self, effects: Effects, trace: Trace, tensors: list[Any]) -> None:
+    def _do(self, more: Effects, trace: Trace, tensors: list[Any]) -> None:
         for entry in self.read:
             entry.enter(tensors[entry.place], trace)
-        trace.state = self.state  # writes are notes of the trace
-        for i, value, counts in effects.writes:
+        for i, value, counts in more.writes:
             t = tensors[i]
             for _ in range(counts):
                 bump(t)
             rebind(t, value)
-        for i, to, value in effects.casts:
+        for i, to, value in more.casts:
             t = tensors[i]
             casts.kept[id(t), to, self.state.mode.grad] = ref(t), make(value, trace)

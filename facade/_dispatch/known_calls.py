@@ -57,13 +57,15 @@ def in_one_step(fn: F, op: Op | None = None) -> F:
     def call(*args: Any, **kwargs: Any) -> Any:
         trace = local.trace
         state = trace.state
-        key: Any = [fn]
-        tensors: list[Any] = []
-        rest = args[1:]
-        if not kwargs and _BARE.issuperset(map(type, rest)) and type(args[0]) is _tensor_class:
-            tensors.append(args[0])
-            key = (fn, args[0]._v, *rest)
+        key: Any
+        if (  # views by sizes or dims
+            not kwargs and args and type(args[-1]) in _BARE and type(args[0]) is _tensor_class
+            and _BARE.issuperset(map(type, args[1:]))
+        ):  # fmt: skip
+            tensors = [args[0]]
+            key = (fn, args[0]._v, *args[1:])
         else:
+            key, tensors = [fn], []
             add = key.append
             for a in args:
                 kind = type(a)
@@ -74,22 +76,23 @@ def in_one_step(fn: F, op: Op | None = None) -> F:
                     add(a)
                 elif not _spell(a, kind, key, tensors):
                     return fn(*args, **kwargs)
-            for name, a in kwargs.items():
-                add(name)
-                kind = type(a)
-                if kind is _tensor_class or kind is _parameter_class:
-                    add(a._v)
-                    tensors.append(a)
-                elif kind in _BARE:
-                    add(a)
-                elif not _spell(a, kind, key, tensors):
-                    return fn(*args, **kwargs)
+            if kwargs:
+                for name, a in kwargs.items():
+                    add(name)
+                    kind = type(a)
+                    if kind is _tensor_class or kind is _parameter_class:
+                        add(a._v)
+                        tensors.append(a)
+                    elif kind in _BARE:
+                        add(a)
+                    elif not _spell(a, kind, key, tensors):
+                        return fn(*args, **kwargs)
             key = tuple(key)
         if state.mode.autocast is not None:
             key = _with_casts(state.mode, key, tensors)
         kept = state.next.get(key)
         if kept is not None:
-            if kept.state.nodes > (local.budget or BUDGET) or trace.nbytes > BUDGET_BYTES:
+            if kept.nodes > (local.budget or BUDGET) or trace.nbytes > BUDGET_BYTES:
                 return fn(*args, **kwargs)  # which cuts
             if kept.value is not None:
                 trace.state = kept.state
@@ -118,10 +121,10 @@ def in_one_step(fn: F, op: Op | None = None) -> F:
 
 def _spell(a: Any, kind: type, key: list[Any], tensors: list[Any]) -> bool:
     """Add an argument to a key, and the tensors in it to `tensors`; False if no key tells it."""
-    if kind is float:
-        key += (float, a) if a and a == a else (float, number_part(a))
-    elif kind is str or kind is bool:
-        key += (kind, a)
+    if kind is str or kind is bool:
+        key += kind, a
+    elif kind is float:
+        key += float, a if a and a == a else number_part(a)
     elif isinstance(a, tuple) and _INTS.issuperset(map(type, a)):
         key.append(tuple(a))
     elif kind is slice:

@@ -15,8 +15,9 @@ from weakref import ref
 from leafax.functional.program.op import Op
 
 from .._core.locks import sharing
+from .._core.pieces import Pieces
 from .._core.trie import State, Trace, Value, local, resting
-from .._core.view_ops import PICKED, Pieces
+from .._core.view_ops import PICKED
 from .._tracing import inputs
 
 # Whether these can view a view (or must copy, or raise) depends on its strides.

@@ -7,8 +7,8 @@ from weakref import ref
 
 from .._core.handle import Shared
 from .._core.locks import sharing
+from .._core.pieces import read_of
 from .._core.trie import Trace
-from .._core.view_ops import read_of
 from .pending_views import is_unsettled
 from .shared_storage import share
 
