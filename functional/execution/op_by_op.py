@@ -17,7 +17,7 @@ from ..program.program import Aval, Node, Program
 from .confined import confined
 from .pieces import Placed, divide
 from .policy import CompilePolicy
-from .single_ops import check_node, is_random, is_ready, reads, run_node
+from .single_ops import check_node, is_ready, reads, run_node
 from .thresholds import PIECE_WINDOW
 
 # How a program ran, as `Outcome.how` says it; in pieces if most of it ran in compiled ones.
@@ -129,9 +129,9 @@ class OpByOp:
         firsts = [first for first, entry in places if isinstance(entry, Node)]
         inputs = [first for first, entry in places if not isinstance(entry, Node)]
         reading = [reads(node) for node, _ in steps]
-        few = bool(confined) or len(steps) <= PIECE_WINDOW
+        few = confined or len(steps) <= PIECE_WINDOW or self.policy.makes_parameters
         alone = [
-            few or isinstance(node.call, KeepingCall) or read != node.inputs or is_random(node)
+            bool(few) or isinstance(node.call, KeepingCall) or read != node.inputs
             for (node, _), read in zip(steps, reading, strict=True)
         ]
         pieces = divide(program, alone, [key for _, key in steps], reading)

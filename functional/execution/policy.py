@@ -88,7 +88,7 @@ class CompilePolicy:
             return False
         inputs = [e.avals[0] for e in self._program.entries if isinstance(e, Input)]
         given = sum(math.prod(inputs[i].shape) * inputs[i].dtype.itemsize for i in donate)
-        if self._makes_parameters or self._is_long_loop and given <= DONATED_BYTES:
+        if self.makes_parameters or self._is_long_loop and given <= DONATED_BYTES:
             return True
         if met:
             return once or self._stays_with_numpy or self.spent < self._budget_ms()
@@ -150,7 +150,7 @@ class CompilePolicy:
         return not self._program.residuals and all(fits_numpy(key) for _, key in self._steps)
 
     @functools.cached_property
-    def _makes_parameters(self) -> bool:
+    def makes_parameters(self) -> bool:
         """True if the program makes parameters: draws in blocks and little else but fills."""
         names = [
             getattr(getattr(node.call, "op", None), "qualified", None) for node, _ in self._steps

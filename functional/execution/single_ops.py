@@ -54,7 +54,7 @@ def run_node(node: Node, key: Any, inputs: Sequence[Any]) -> Any:
 
     if key not in _runners and len(reads(node)) < len(inputs):  # the others may be None
         _runners[key] = compiled()
-    return _run(key, inputs, compiled, is_random(node))
+    return _run(key, inputs, compiled, _is_random(node))
 
 
 def reads(node: Node) -> tuple[int, ...]:
@@ -142,7 +142,7 @@ def namespace_of(call: Any) -> str | None:
     return getattr(getattr(inner, "op", None), "namespace", None)
 
 
-def is_random(node: Node) -> bool:
+def _is_random(node: Node) -> bool:
     """Return True if it draws random numbers, whose bits depend on the seed alone."""
     return bool(getattr(getattr(node.call, "op", None), "random", False))
 
