@@ -70,6 +70,44 @@ def compute(
     return None if plan is None else _results(plan, arrays)
 
 
+def compute_operator(op: Op, x: Any, y: Any) -> Any:
+    """Return what `compute` gives for an operator on a tensor and another or a number.
+
+    It is spelt out, for what Python computes with indices and scores is made of little else.
+    """
+    number = type(y) is int or type(y) is float
+    if not number and type(y) is not inputs._tensor_class:
+        return compute(op, (x, y), None)
+    key = op, x._v, type(y) if number else y._v, default_float()
+    known = _operators.get(key)
+    if known is None:
+        out = compute(op, (x, y), None)
+        if out is not None:
+            plan = _plans.get(arrays_of(op, (x, y), None)[0])  # type: ignore[index]
+            if plan is not None and plan.faults is None:
+                if len(_operators) >= _MOST_PLANS:
+                    _operators.clear()
+                _operators[key] = plan, out._v
+        return out
+    if not is_free() or not may_run_op_by_op():
+        return None
+    a, b = memory_of(x), y if number else memory_of(y)
+    if a is None or b is None:
+        return None
+    plan, kind = known
+    if number and not _passes(op, plan, (x, y), {}, (b,)):
+        return None
+    try:
+        found = plan.run(a, b)
+    except ValueError:
+        return None
+    at_once.ops += 1
+    return tensor_on(found[0], kind)
+
+
+_operators: dict[Any, tuple[Plan, Value]] = {}  # plans of operators, and what the results are
+
+
 def arrays_of(
     op: Op, args: tuple[Any, ...], kwargs: dict[str, Any] | None
 ) -> tuple[Any, list[Any]] | None:
@@ -129,15 +167,22 @@ def plan_for(op: Op, args: Any, kwargs: Any, key: Any, arrays: list[Any]) -> Pla
         if len(_plans) >= _MOST_PLANS:
             _plans.clear()
         plan = _plans[key] = make_plan(op, args, kwargs or {}, arrays)
-    if plan is not None and (op.need or op.fits and not all(map(_fits_all, arrays))):
-        try:
-            check(op, args, kwargs or {}, plan.dtype)
-        except Exception:  # it is raised where it is recorded
-            return None
+    if plan is not None and not _passes(op, plan, args, kwargs or {}, arrays):
+        return None
     if plan is not None and plan.faults is not None:
         if any([bad.any() for bad in plan.faults(*arrays)]):
             return None
     return plan
+
+
+def _passes(op: Op, plan: Plan, args: Any, kwargs: Any, arrays: Any) -> bool:
+    """Return whether numbers among the arguments are possible; else the recorder raises."""
+    if op.need or op.fits and not all(map(_fits_all, arrays)):
+        try:
+            check(op, args, kwargs, plan.dtype)
+        except Exception:
+            return False
+    return True
 
 
 def _fits_all(x: Any) -> bool:

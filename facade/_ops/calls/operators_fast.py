@@ -18,7 +18,7 @@ from ..._core.dtypes import python_number
 from ..._core.overrides.state import meets_first_override
 from ..._core.trie import local
 from ..._dispatch.record import apply
-from ..._host.compute import compute
+from ..._host.compute import compute_operator
 from ..creation.from_data import as_tensor
 
 Method = Callable[..., Any]
@@ -70,7 +70,7 @@ def binary(op: Op, cls: type) -> Method:
                     return method(self, other) if again else NotImplemented
                 other = operand_
             if self._v.index < 0 and not self._v.requires_grad:
-                found = compute(op, (self, other), None)
+                found = compute_operator(op, self, other)
                 if found is not None:
                     return found
             return apply(op, self, other)
