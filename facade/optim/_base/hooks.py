@@ -99,16 +99,8 @@ class Hooked:
         @functools.wraps(func)
         def step(*args: Any, **kwargs: Any) -> Any:
             self = args[0]
-            for hook in chain(_BEFORE_ALL.values(), self._optimizer_step_pre_hooks.values()):
-                changed = hook(self, args, kwargs)
-                if changed is None:
-                    continue
-                if not (isinstance(changed, tuple) and len(changed) == 2):
-                    raise RuntimeError(
-                        f"{_own(func, type(self))} must return None or a tuple of (new_args, "
-                        f"new_kwargs), but got {changed}."
-                    )
-                args, kwargs = changed
+            if _BEFORE_ALL or self._optimizer_step_pre_hooks:
+                args, kwargs = self._before(func, args, kwargs)
             # A `step` of the user's knows nothing of `found_inf`, so it must be observed.
             if undoes_itself and len(args) == 1 and not kwargs:
                 out = _whole(func, self)
@@ -116,8 +108,9 @@ class Hooked:
                 out = func(*args, **kwargs)
             else:
                 out = None
-            for hook in chain(self._optimizer_step_post_hooks.values(), _AFTER_ALL.values()):
-                hook(self, args, kwargs)
+            if _AFTER_ALL or self._optimizer_step_post_hooks:
+                for hook in chain(self._optimizer_step_post_hooks.values(), _AFTER_ALL.values()):
+                    hook(self, args, kwargs)
             check_ready_faults()
             # Else the whole call is one program, or the scaler's update belongs to the step.
             if local.cuts.capture is None and self.found_inf is None:
@@ -125,6 +118,20 @@ class Hooked:
             return out
 
         return step
+
+    def _before(self, func: Any, args: Any, kwargs: Any) -> tuple[Any, Any]:
+        """Call the hooks before a step; return the arguments that they leave it."""
+        for hook in chain(_BEFORE_ALL.values(), self._optimizer_step_pre_hooks.values()):
+            changed = hook(self, args, kwargs)
+            if changed is None:
+                continue
+            if not (isinstance(changed, tuple) and len(changed) == 2):
+                raise RuntimeError(
+                    f"{_own(func, type(self))} must return None or a tuple of (new_args, "
+                    f"new_kwargs), but got {changed}."
+                )
+            args, kwargs = changed
+        return args, kwargs
 
     def register_step_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call `hook(optimizer, args, kwargs)` before each step.
