@@ -110,6 +110,8 @@ class Overridden:
                 first.append(x)
             else:
                 named[p.name] = x
+        if self.name.endswith(".einsum") and isinstance(first[-1], list | tuple):
+            first[1:] = first[-1]  # the older form, which PyTorch turns into the newer one
         return tuple(first), named
 
 

@@ -339,3 +339,16 @@ def test_tensors_are_grouped_for_optimizers_of_packages() -> None:
     home = importlib.import_module("torch.utils._foreach_utils")
     theirs = groups(torch, home)
     assert groups(leafax, module("utils._foreach_utils")) == theirs
+
+
+def test_who_overrides_einsum_sees_its_operands_one_by_one() -> None:
+    class Seen:
+        @classmethod
+        def __torch_function__(
+            cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            return args
+
+    x = Seen()
+    for lib in (leafax, torch):
+        assert lib.einsum("ab,bc->ac", [x, x]) == ("ab,bc->ac", x, x)
