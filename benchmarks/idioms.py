@@ -29,12 +29,12 @@ class Idiom(NamedTuple):
 
     Attributes:
       name: as one writes them.
-      count: how often a turn does it, and a little more; 1 of what is done once.
+      times: how often a turn does it, and a little more; 1 of what is done once.
       run: makes a turn with a library and a length; returns what it comes to.
     """
 
     name: str
-    count: int
+    times: int
     run: Callable[[Any, Any, int], Any]
 
 
@@ -133,12 +133,12 @@ IDIOMS = [
 
 def _turn(idiom: Idiom, library: Any, seed: int) -> tuple[float, Any]:
     rng = np.random.default_rng(seed)
-    count = idiom.count + 3 * seed  # a length that no turn had before
+    count = idiom.times + 3 * seed  # a length that no turn had before
     start = time.perf_counter()
     made = idiom.run(library, rng, count)
     if hasattr(made, "tolist"):
         made = made.tolist()
-    return (time.perf_counter() - start) / (count if idiom.count > 1 else 1), made
+    return (time.perf_counter() - start) / (count if idiom.times > 1 else 1), made
 
 
 def measure(idiom: Idiom, rounds: int = ROUNDS) -> tuple[float, float]:
