@@ -28,6 +28,7 @@ HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "examples")]
 
 import calls  # noqa: E402
+import changing  # noqa: E402
 import episodes  # noqa: E402
 import first_steps  # noqa: E402
 import handwritten  # noqa: E402
@@ -282,6 +283,11 @@ TABLES: dict[str, tuple[str, str, list[str], Callable[[], list[str]]]] = {
         "Loops whose length changes",
         "Each turn has another length.",
         episodes.HEAD, episodes.rows,
+    ),
+    "changing": (
+        "Loops around a model whose programs are long, or never the same twice",
+        "Flax models called many times a step; by hand they are written in JAX.",
+        changing.HEAD, changing.rows,
     ),
     "idioms": (
         "Idioms of data scripts",
