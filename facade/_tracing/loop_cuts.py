@@ -10,7 +10,6 @@ from typing import Any
 from leafax.functional.program.program import Node
 
 from .._core.trie import Trace, local
-from .miss import numbers_change, without_numbers
 
 BUDGET = 12_000  # computing nodes a program may have before it is cut
 BUDGET_BYTES = 1 << 30  # bytes that a trace may hold on to through its inputs
@@ -62,10 +61,6 @@ def cut_for_budget(trace: Trace) -> None:
         nodes = [s for s in end.path() if isinstance(s.entry, Node)]
         kinds = [[(v.shape, v.dtype, v.weak) for v in s.operands] for s in nodes]
         period = _period([(s.call, kind) for s, kind in zip(nodes, kinds, strict=True)])
-        if not period:  # a rate decays, a slice moves on
-            signs = [(without_numbers(s.call), kind) for s, kind in zip(nodes, kinds, strict=True)]
-            period = _period(signs)
-            numbers_change(nodes, period)
         last = nodes[len(nodes) - period :]
         turn = sum(s.nodes - s.parent.nodes for s in last if s.parent)
         budget = max(1, TURN // turn) * turn if turn else 0

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from leafax.functional.lowering.vjp import VjpCall
 from leafax.functional.program.number_fits import check_numbers, fits_int64
 from leafax.functional.program.op import Op
 from leafax.functional.program.program import Slot, call_of
@@ -156,32 +155,6 @@ def _numbers(op: Op, args: Any, kwargs: Any) -> tuple[Any, ...]:
             found.append(i)
     found += [k for k, a in kwargs.items() if _may_change(a) and k in op.numbers]
     return tuple(found)
-
-
-def without_numbers(call: Any) -> Any:
-    """Reduce a call to a form that is alike in all turns of a loop."""
-    if isinstance(call, VjpCall):
-        parts = call.n, call.wanted, call.given, call.missing
-        return ("vjp", without_numbers(call.call), *parts)
-    op = getattr(call, "op", None)
-    places = _numbers(op, call.args, call.kwargs) if op is not None else ()
-    if not places:
-        return call
-    args = [type(a) if i in places else a for i, a in enumerate(call.args)]
-    return op, args, {k: type(a) if k in places else a for k, a in call.kwargs.items()}
-
-
-def numbers_change(nodes: list[State], period: int) -> None:
-    """Turn numbers that differ in successive turns of a loop into inputs from now on.
-
-    Args:
-      nodes: what was recorded, turns of `period` steps at its end.
-    """
-    for before, now in zip(nodes[:-period], nodes[period:], strict=True) if period else ():
-        op = getattr(now.call, "op", None)
-        if now.call is not before.call and now.where == before.where and op is not None:
-            if without_numbers(now.call) == without_numbers(before.call):
-                _CHANGING.add((op, now.where))
 
 
 def _may_change(x: Any) -> bool:
