@@ -57,7 +57,7 @@ MIXES = {
     "encoder": Mix(
         "layers_torch", "layers_by_hand", "make_encoder",
         {"ENCODER_LAYERS": 12, "ENCODER_WIDTH": 32, "ENCODER_HEADS": 4, "ENCODER_INNER": 64,
-         "ENCODER_BATCH": 2, "ENCODER_TOKENS": 16, "ENCODER_VOCABULARY": 64},
+         "ENCODER_BATCH": 2, "ENCODER_TOKENS": 16},
     ),
     "resnet": Mix(
         "layers_torch", "layers_by_hand", "make_resnet",

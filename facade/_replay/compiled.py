@@ -9,6 +9,7 @@ from typing import Any
 from leafax.functional.program.transformation import transformation
 
 from .._core.handle import Handle
+from .._core.overrides.state import overrides
 from .._core.run_log import fallbacks
 from .._core.tree.trees import tree_flatten, tree_unflatten
 from .._core.trie import State, local
@@ -60,6 +61,9 @@ class CompiledFunction:
       reasons: why calls could not be replayed, the latest last.
     """
 
+    #: What it remembers is no part of what the function reads.
+    _unwatched = frozenset({"_signatures", "_groups", "reasons"})
+
     def __init__(
         self, fn: Callable[..., Any], fullgraph: bool = False, check: bool = False
     ) -> None:
@@ -81,7 +85,7 @@ class CompiledFunction:
         if (
             not mode.plain and (mode.hooks or mode.dual or mode.counted)
             or mode.anomaly or local.vmap is not None or local.cuts.capture is not None
-            or local.cuts.uncut or transformation() is not None
+            or local.cuts.uncut or transformation() is not None or overrides.modes
         ):  # fmt: skip
             return self._fn(*args, **kwargs)
         leaves, spec = tree_flatten((args, kwargs))

@@ -8,6 +8,7 @@ before means that the call must be recorded anew.
 
 from __future__ import annotations
 
+import dis
 import functools
 import sys
 import sysconfig
@@ -35,6 +36,7 @@ PLAIN = frozenset({
 _CLOSED = frozenset({"jax", "jaxlib", "numpy", "builtins", "_thread", "threading", "weakref", "re"})
 
 
+_READS = frozenset({"LOAD_GLOBAL", "LOAD_NAME"})
 #: Fields of a module whose entries are attributes of it.
 _MEMBERS = frozenset({"_parameters", "_buffers", "_modules"})
 
@@ -181,8 +183,8 @@ class PythonState:
             for name, c in zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True)
             if _is_filled(c)
         ]
-        names = _names_in(fn.__code__)
-        known = [name for name in names if name in fn.__globals__]
+        names, read = _names_in(fn.__code__)
+        known = [name for name in read if name in fn.__globals__]
         if known:
             get = itemgetter(*known) if len(known) > 1 else _single(known[0])
             self._watch(functools.partial(get, fn.__globals__))
@@ -222,12 +224,8 @@ class PythonState:
         if type(fields) is not dict or cls.__module__.partition(".")[0] in _CLOSED:
             return None
         skipped = getattr(cls, "_unwatched", ())
+        self._watch(fields.values, fields)
         found: list[tuple[str, Any]] = [(f"type({path})", cls)]
-        if skipped:
-            names = [name for name in fields if name not in skipped]
-            self._watch(lambda: [fields.get(name) for name in names])
-        else:
-            self._watch(fields.values, fields)
         found += [
             (f"{path}." if n in _MEMBERS else f"{path}.{n}", y)
             for n, y in fields.items() if n not in skipped
@@ -256,13 +254,16 @@ def _contents(cells: Iterable[Any]) -> list[Any]:
 
 
 @functools.cache
-def _names_in(code: types.CodeType) -> tuple[str, ...]:
-    """List the names of globals and attributes in a code and in the functions that it makes."""
+def _names_in(code: types.CodeType) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """List all names in a code and in the functions that it makes, and those that are globals."""
     names = dict.fromkeys(code.co_names)
+    read = {i.argval: None for i in dis.get_instructions(code) if i.opname in _READS}
     for const in code.co_consts:
         if isinstance(const, types.CodeType):
-            names.update(dict.fromkeys(_names_in(const)))
-    return tuple(names)
+            inner, inner_read = _names_in(const)
+            names.update(dict.fromkeys(inner))
+            read.update(dict.fromkeys(inner_read))
+    return tuple(names), tuple(read)
 
 
 def _library_folders() -> Iterator[str]:

@@ -20,6 +20,7 @@ from .._runtime.recipes import MOST_IF_NOBODY, Recipe, most_held
 from .._runtime.turns import Reordered
 from .._storage.shared_storage import unshare
 from .._tracing import inputs
+from .._tracing.loop_cuts import BUDGET
 from .capture import COMPILE, Source
 from .conditions import MISS, Conditions
 from .python_state import PythonState
@@ -89,7 +90,8 @@ class Replay:
         plan = recipe.plan
         self.plan = plan.natural() if isinstance(plan, Reordered) else plan
         self._undonated: Plan | None = None
-        self.plan.run_whole()
+        if recipe.sizes[0] <= BUDGET:  # else it runs in pieces, as it would without `compile`
+            self.plan.run_whole()
         places = recipe.places
         self._take_sources(recorded)
         self.written: list[tuple[Any, int, Any, int]] = []

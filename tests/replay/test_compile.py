@@ -630,6 +630,29 @@ def test_what_cannot_be_saved_says_why(tmp_path: Any) -> None:
         leafax.load_compiled(tmp_path / "other")
 
 
+SCALE = 2.0
+weight = leafax.ones(2)  # no part of what the function below reads
+
+
+def scaled(x: Any, holder: Any) -> Any:
+    return x * SCALE * holder.weight
+
+
+def test_globals_are_read_and_attributes_of_their_names_are_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    fn, holder = leafax.compile(scaled), nn.Module()
+    holder.weight = leafax.full((2,), 3.0)
+    for k in range(5):
+        monkeypatch.setitem(globals(), "weight", leafax.full((2,), float(k)))
+        assert fn(leafax.ones(2), holder).tolist() == [6, 6]
+    assert replays(fn) == 1
+    monkeypatch.setitem(globals(), "SCALE", 4.0)
+    assert fn(leafax.ones(2), holder).tolist() == [12, 12]
+    holder.weight = leafax.ones(2)
+    assert fn(leafax.ones(2), holder).tolist() == [4, 4]
+
+
 def test_a_flax_model_with_frozen_parts_inside() -> None:
     jax, linen = pytest.importorskip("jax"), pytest.importorskip("flax.linen")
     from leafax.adapters import linen as adapter

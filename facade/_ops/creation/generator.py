@@ -60,9 +60,6 @@ class Generator:
     torch.Size([2])
     """
 
-    #: Attributes that go on with each draw: a compiled step reads them anew.
-    _unwatched = frozenset({"_held", "_drawn", "_failures", "_seed"})
-
     def __init__(self, device: Any = "cpu") -> None:
         self.device = device_class(device)
         self._lock = threading.Lock()

@@ -32,6 +32,13 @@ def add(hooks: OrderedDict[int, Any], hook: Any, extra: Any = None, first: bool 
 class Hooks:
     """Registration of a module's hooks."""
 
+    #: Fields that no call reads, or none where another is empty.
+    _unwatched = frozenset({
+        "_non_persistent_buffers_set", "_forward_hooks_with_kwargs", "_forward_hooks_always_called",
+        "_forward_pre_hooks_with_kwargs", "_state_dict_hooks", "_state_dict_pre_hooks",
+        "_load_state_dict_pre_hooks", "_load_state_dict_post_hooks",
+    })  # fmt: skip
+
     _backward_pre_hooks: OrderedDict[int, Any]
     _backward_hooks: OrderedDict[int, Any]
     _is_full_backward_hook: bool | None
