@@ -12,6 +12,7 @@ from importlib.machinery import ExtensionFileLoader, ModuleSpec, PathFinder
 from types import ModuleType
 from typing import Any
 
+from .lent_names import lend_names
 from .metadata import find_distributions
 
 # Parts of PyTorch's distribution that leafax has nothing for.
@@ -65,6 +66,7 @@ class TorchFinder(MetaPathFinder, Loader):
         """Return leafax's module, imported under its own name."""
         module = importlib.import_module(own_name(spec.name))
         spec.loader_state = module.__spec__
+        lend_names(module)
         return module
 
     def exec_module(self, module: ModuleType) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 from .._api.when_imported import when_imported
 from ..torch_version import TorchVersion
 from .finder import ExtensionFinder, TorchFinder, own_name, stands_for_torch
+from .lent_names import take_names_back
 from .metadata import VERSION, add_to_working_set, remove_from_working_set
 
 _FINDERS = (TorchFinder(), ExtensionFinder())
@@ -83,6 +84,7 @@ def uninstall() -> None:
     for name, module in list(sys.modules.items()):
         if stands_for_torch(name) and module is sys.modules.get(own_name(name)):
             del sys.modules[name]
+    take_names_back()
     for name in _VERSIONS:
         vars(sys.modules[name])["__version__"] = _before.pop(name)
     del vars(sys.modules["leafax"])["torch"]

@@ -40,12 +40,16 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.functional import einsum
 from torch import nn
 import leafax, leafax.distributions.kl
+from torch.distributions.multivariate_normal import Distribution
+from torch.nn.modules.conv import F as from_conv, Module
 
 assert torch is leafax is torch.torch and sys.modules["torch"] is leafax
 assert F is leafax.nn.functional is sys.modules["torch.nn.functional"]
 assert nn is leafax.nn and torch.utils.data is leafax.utils.data and einsum is leafax.einsum
 import torch.distributions.kl  # imported before, by its own name
 assert torch.distributions.kl is leafax.distributions.kl
+assert Distribution is leafax.distributions.Distribution and from_conv is F
+assert Module is leafax.nn.Module
 assert leafax.nn.functional.__spec__.name == "leafax.nn.functional"
 assert torch.__version__ == "2.13.0" and torch.__version__ >= (2, 9) and torch.version.cuda is None
 assert importlib.metadata.version("torch") == "2.13.0"
@@ -140,7 +144,8 @@ def test_uninstall_takes_all_back(tmp_path: Path) -> None:
         found = list(importlib.metadata.distributions(name="torch"))
         leafax.uninstall()  # nothing to take back
         leafax.install()
-        import torch.nn, torch.jit
+        import torch.nn.modules.conv, torch.jit
+        assert leafax.nn.modules.conv.torch is leafax
         assert len(list(importlib.metadata.distributions(name="torch"))) == len(found) + 1
         assert torch is leafax
         leafax.uninstall()
@@ -148,6 +153,7 @@ def test_uninstall_takes_all_back(tmp_path: Path) -> None:
         assert len(list(importlib.metadata.distributions(name="torch"))) == len(found)
         assert not [n for n in sys.modules if n.partition(".")[0] == "torch"]
         assert leafax.__name__ == "leafax"
+        assert not hasattr(leafax.nn.modules.conv, "torch")
         assert not hasattr(leafax, "torch") and not hasattr(leafax.functional, "einsum")
         import torch
         print(torch.__version__)
