@@ -17,7 +17,7 @@ from typing import Any
 from leafax.functional.execution.tracebacks import answer_errors, guarded
 
 from .._core.overrides import state as torch_function
-from .._core.overrides.state import ENABLED, flat, overrides, takes_overrides
+from .._core.overrides.state import ENABLED, PLAIN, flat, overrides, takes_overrides
 from .._tensor.tensor import Tensor
 from ..nn.parameter import Parameter
 from .overridable import Overridable, functions, methods
@@ -53,6 +53,8 @@ class Overridden:
 
     def enter(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call what overrides the function, or the function."""
+        if not kwargs and PLAIN.issuperset(map(type, args)) and not overrides.modes:
+            return self.inner(*args)  # most calls
         if takes_overrides() and (
             overrides.modes
             or overrides.off == ENABLED
@@ -147,7 +149,7 @@ def _example(free: tuple[str, ...]) -> CodeType:
         exec(f"{head}\n  return 'enter'(args, kwargs){unused}\n return fn", scope)
     code: CodeType = scope["made"](*free).__code__
     assert code.co_freevars == free
-    return code.replace(co_filename=__file__)
+    return guarded(code.replace(co_filename=__file__))
 
 
 def _entering(of: Overridable) -> tuple[CodeType, FunctionType]:
@@ -166,7 +168,7 @@ def _entering(of: Overridable) -> tuple[CodeType, FunctionType]:
         co_consts=tuple([enter if x == "enter" else x for x in code.co_consts]),
         co_name=old.__name__,
     )  # fmt: skip
-    return guarded(code), inner
+    return code, inner
 
 
 def _activate() -> None:

@@ -38,13 +38,15 @@ class _Activation:
 
 overrides = _Overrides()
 _activation = _Activation()
-_PLAIN: set[type] = {int, float, bool, str, tuple, list, dict, type(None), slice, complex}
+#: Types of arguments that override nothing, and hold nothing that does.
+PLAIN: set[type] = {int, float, bool, str, type(None), slice, complex}
+_CONTAINERS = frozenset({tuple, list, dict})
 
 
 def install(run: Callable[[], None], *plain: type) -> None:
     """Tell what makes public functions look for overrides, and the classes of plain tensors."""
     _activation.run = run  # type: ignore[method-assign]
-    _PLAIN.update(plain)
+    PLAIN.update(plain)
 
 
 def activate() -> bool:
@@ -66,7 +68,7 @@ def _disabled_torch_function_impl(
 
 def is_overriding(kind: type) -> bool:
     """Tell whether objects of a type override functions; exact tensors and parameters do not."""
-    if kind in _PLAIN:
+    if kind in PLAIN or kind in _CONTAINERS:
         return False
     found = getattr(kind, "__torch_function__", None)
     return found is not None and found is not _disabled_torch_function_impl
@@ -79,7 +81,7 @@ def finds_override(args: Iterable[Any]) -> bool:
         if kind is tuple or kind is list:
             if finds_override(a):
                 return True
-        elif kind not in _PLAIN and is_overriding(kind):
+        elif kind not in PLAIN and is_overriding(kind):
             return True
     return False
 
