@@ -61,7 +61,7 @@ def _joined(name: str, join: Callable[..., Any], arrays: list[Any], dim: int) ->
         shape.insert(dim, len(arrays))
     else:
         rest = shape[:dim] + shape[dim + 1 :]
-        if any([*a.shape[:dim], *a.shape[dim + 1 :]] != rest for a in arrays):
+        if any(a.ndim != ndim or [*a.shape[:dim], *a.shape[dim + 1 :]] != rest for a in arrays):
             return None
         shape[dim] = sum(a.shape[dim] for a in arrays)
     out = room(tuple(shape), arrays[0].dtype)

@@ -87,8 +87,6 @@ def make_plan(op: Op, args: Any, kwargs: Any, arrays: list[Any]) -> Plan | None:
         if call.many:
             wrap = tuple if call.wrap is None else lambda outs: call.wrap(*outs)
         return Plan(exact, kinds, kinds[0].dtype, wrap, faults)
-    except jax.errors.JAXTypeError:
-        raise
     except Exception:  # the recorder meets it again, and raises it in PyTorch's words
         return None
     finally:

@@ -16,17 +16,20 @@ from leafax.functional.program.op import TABLE, Op
 from leafax.functional.program.program import Aval
 
 from .._core.locks import sharing
-from .._core.trie import local, resting
+from .._core.trie import Trace, local, resting
 from .._rules.strides.layouts import followed, laid
 from .._rules.strides.of_results import strides_unless_rows
 from .._storage.host_arrays import data_of, is_read, is_static, read_through
 from .._storage.shared_storage import share
 from .._tracing import inputs
+from .._tracing.inputs import add_input
+from .._tracing.take import take
 from .rule import is_free, is_plain, memory_of
 
 _SELECT = TABLE["select"]
 _INTS = {int}
 _MOST = 1 << 14  # kinds that are remembered
+_PARTS = frozenset({"select", "narrow", "slice"})  # ops whose arguments were checked
 _PLACES = {"select": 2, "narrow": 3}  # ops that say where, and their arguments
 _BY_STRIDES = frozenset({"view", "reshape"})  # copies, or raises, where the base is no such view
 
@@ -114,15 +117,29 @@ def _kind_of(lens: Any, value: Any) -> Any:
     """Return the value at rest of a view; False where a program has to make it."""
     if value.dtype.kind not in "biufc":
         return False
+    if lens[0][0].name not in _PARTS:
+        return _recorded(*lens[0][:2], value)
     found = laid(value)
     for op, args, _ in lens:
-        if not is_read(op) or value.strides is not None and op.name in _BY_STRIDES:
-            return False
         found = followed(op, found, args, {})
         if found is None or isinstance(found, list):
             return False
     strides = strides_unless_rows(found, found.shape)
     return resting(Aval(tuple(found.shape), value.dtype), strides=strides)
+
+
+def _recorded(op: Op, args: Any, value: Any) -> Any:
+    """Return the value at rest of what a view op records, which may refuse its arguments."""
+    if not is_read(op) or value.strides is not None and op.name in _BY_STRIDES:
+        return False
+    running, local.trace = local.trace, Trace(local.root(local.mode))
+    try:
+        source = add_input(local.trace, value.resting, None)
+        return take(local.trace, op, (source, *args)).value.resting
+    except Exception:  # the recorder meets it again, and raises it
+        return False
+    finally:
+        local.trace = running
 
 
 def _of_kind(kind: Any) -> Any:

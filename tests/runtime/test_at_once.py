@@ -152,6 +152,7 @@ def test_writes_that_pytorch_refuses_raise_its_errors() -> None:
         y = t.tensor([1.0, 2.0, 3.0, 4.0])
         log.attempt(y[1:].add_, y[:-1])
         log.attempt(lambda: t.cat([t.tensor([1.0]), t.tensor([[1.0]])]))
+        log.attempt(lambda: t.cat([t.tensor([1.0]), t.tensor(1.0)]))
         log(x, i, y, x._version)
 
 
