@@ -12,11 +12,13 @@ from .._autograd.graph.edges import gradient_edge, has_no_history
 from .._core.handle import users_attributes
 from .._core.vmap_checks import refuse_in_vmap
 from .._ops.creation.from_arrays import from_numpy
+from .._ops.creation.legacy_constructors import of_class
 from .._ops.views.deepcopy import copied
 from .._rules.strides.layouts import is_dense
 from .._storage.lay_out import lay_out
 from .._storage.shared_storage import of_mode
 from .._storage.write import written_once
+from .._tracing import inputs
 
 
 def _warn_of_hooks(t: Any) -> None:
@@ -45,6 +47,11 @@ def _rebuild(array: np.ndarray, requires_grad: bool, strides: tuple[int, ...] | 
         lay_out(out, strides)
     written_once(out)
     return out.requires_grad_() if requires_grad else out
+
+
+def _rebuild_as(cls: type, *given: Any) -> Any:
+    """Make a tensor of a derived class that was pickled."""
+    return of_class(_rebuild(*given), cls)
 
 
 def __deepcopy__(self: Any, memo: Any) -> Any:  # noqa: N807
@@ -88,4 +95,10 @@ def __reduce_ex__(self: Any, protocol: Any) -> Any:  # noqa: N807
     _warn_of_hooks(self)
     array = self._value("pickling")
     strides = None if self.is_contiguous() else self.stride()
-    return (_rebuild, (array, self.requires_grad, strides), users_attributes(self) or None)
+    given = array, self.requires_grad, strides
+    made = (
+        (_rebuild, given)
+        if type(self) is inputs._tensor_class
+        else (_rebuild_as, (type(self), *given))
+    )
+    return (*made, users_attributes(self) or None)

@@ -259,7 +259,8 @@ def _repr(t: Tensor) -> str:
     array = on_host(observe(t, "print"))
     plain = type(t) is Tensor or type(t) is record._parameter_class
     prefix = "tensor(" if plain else f"{type(t).__name__}("
-    return format_tensor(array, suffixes=suffixes, default_dtype=_default_np(), prefix=prefix)
+    text = format_tensor(array, suffixes=suffixes, default_dtype=_default_np(), prefix=prefix)
+    return f"Parameter({text})" if not plain and getattr(t, "_is_param", False) else text
 
 
 def _default_np() -> np.dtype:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import io
+import pickle
 import subprocess
 import sys
 from typing import Any
@@ -112,12 +114,30 @@ def test_results_are_of_the_class() -> None:
         log(type(v), v)
 
 
-def test_copies_are_of_the_class() -> None:
-    class Sub(leafax.Tensor):
-        pass
+class Ours(leafax.Tensor):
+    """A class that pickle finds."""
 
-    s = Sub([1.0, 2.0])
-    assert type(copy.deepcopy(s)) is type(copy.copy(s)) is Sub  # PyTorch asks for `new_empty`
+
+class Theirs(torch.Tensor):
+    """A class that pickle finds."""
+
+
+def test_copies_are_of_the_class() -> None:
+    s = Ours([1.0, 2.0])
+    assert type(copy.deepcopy(s)) is type(copy.copy(s)) is Ours  # PyTorch asks for `new_empty`
+    for lib, kind in ((torch, Theirs), (leafax, Ours)):
+        t: Any = kind([1.0, 2.0])
+        t.word = "kept"
+        back = pickle.loads(pickle.dumps(t))
+        assert type(back) is kind and back.word == "kept" and back.tolist() == [1.0, 2.0]
+        buffer = io.BytesIO()
+        lib.save(t, buffer)
+        buffer.seek(0)
+        assert type(lib.load(buffer, weights_only=False)) is kind
+        collate = lib.utils.data.default_collate
+        assert type(collate([t, t])) is kind and type(collate([t[0], t[1]])) is kind
+        name = kind.__name__
+        assert repr(lib.nn.Parameter(t)) == f"Parameter({name}([1., 2.], requires_grad=True))"
 
 
 def test_objects_that_are_no_tensors() -> None:
