@@ -1,4 +1,4 @@
-"""Run a program with leafax standing for torch: `python -m leafax script.py [argument ...]`."""
+"""Run a program with leafax standing for torch: `python -m leafax script [argument ...]`."""
 
 import sys
 

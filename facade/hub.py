@@ -154,7 +154,7 @@ def load(
     repo_or_dir: Any, model: str, *args: Any, source: str = "github", trust_repo: Any = "check",
     force_reload: bool = False, verbose: bool = True, skip_validation: bool = False, **kwargs: Any,
 ) -> Any:  # fmt: skip
-    """Call an entry of a local folder's `hubconf.py`.
+    """Call an entry of a local folder's hubconf.py.
 
     Args:
       repo_or_dir: the folder.
@@ -173,7 +173,7 @@ def list(  # noqa: A001 # PyTorch's name
     github: Any, force_reload: bool = False, skip_validation: bool = False,
     trust_repo: Any = "check", verbose: bool = True, source: str = "local",
 ) -> builtins.list[str]:  # fmt: skip
-    """Return the names of the entries of a local folder's `hubconf.py`."""
+    """Return the names of the entries of a local folder's hubconf.py."""
     entries = vars(_hubconf(github, source, "list"))
     return [n for n, entry in entries.items() if callable(entry) and not n.startswith("_")]
 
@@ -182,7 +182,7 @@ def help(  # noqa: A001 # PyTorch's name
     github: Any, model: str, force_reload: bool = False, skip_validation: bool = False,
     trust_repo: Any = "check", source: str = "local",
 ) -> str | None:  # fmt: skip
-    """Return the docstring of an entry of a local folder's `hubconf.py`."""
+    """Return the docstring of an entry of a local folder's hubconf.py."""
     doc: str | None = _entry(_hubconf(github, source, "help"), model).__doc__
     return doc
 

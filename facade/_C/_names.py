@@ -15,12 +15,18 @@ from .._tensor.switches import get_default_device
 
 _log_api_usage_once = _log_api_usage_metadata = do_nothing
 _NONE = "there is no TorchScript"
-_KINDS = (
-    "AnyType Argument BoolType CompilationUnit DictType FloatType FunctionSchema Graph IntType "
-    "ListType Node NoneType OptionalType ScriptClass ScriptFunction ScriptMethod ScriptModule "
-    "ScriptObject StringType TensorType TupleType Type UnionType Value"
-)
-globals().update({kind: refuse_class(f"_C.{kind}", _NONE) for kind in _KINDS.split()})
+(
+    AnyType, Argument, BoolType, CompilationUnit, DictType, FloatType, FunctionSchema, Graph,
+    IntType, ListType, Node, NoneType, OptionalType, ScriptClass, ScriptFunction, ScriptMethod,
+    ScriptModule, ScriptObject, StringType, TensorType, TupleType, Type, UnionType, Value,
+) = [
+    refuse_class(f"_C.{kind}", _NONE)
+    for kind in (
+        "AnyType Argument BoolType CompilationUnit DictType FloatType FunctionSchema Graph IntType "
+        "ListType Node NoneType OptionalType ScriptClass ScriptFunction ScriptMethod ScriptModule "
+        "ScriptObject StringType TensorType TupleType Type UnionType Value"
+    ).split()
+]  # fmt: skip
 PyTorchFileReader = refuse_class("_C.PyTorchFileReader", "`leafax.load` reads files")
 PyTorchFileWriter = refuse_class("_C.PyTorchFileWriter", "`leafax.save` writes files")
 

@@ -7,9 +7,9 @@ import importlib.util
 import re
 import sys
 from collections.abc import Iterator, Sequence
-from importlib.abc import Loader, MetaPathFinder
+from importlib.abc import InspectLoader, Loader, MetaPathFinder
 from importlib.machinery import ExtensionFileLoader, ModuleSpec, PathFinder
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Any
 
 from .lent_names import lend_names
@@ -73,6 +73,12 @@ class TorchFinder(MetaPathFinder, Loader):
         """Give the module the spec back that Python has put another in the place of."""
         assert module.__spec__ is not None
         module.__spec__ = module.__spec__.loader_state
+
+    def get_code(self, fullname: str) -> CodeType | None:
+        """Return the code of a module, which `python -m torch.X` runs."""
+        own = importlib.util.find_spec(own_name(fullname))
+        assert own is not None and isinstance(own.loader, InspectLoader)
+        return own.loader.get_code(own_name(fullname))
 
     def find_distributions(self, context: Any = None) -> Iterator[Any]:
         """Yield the distribution `torch` to `importlib.metadata`."""

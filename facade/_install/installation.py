@@ -35,7 +35,7 @@ def install() -> None:
 
     Packages that are imported from then on run on leafax. The modules are the same: `torch.nn` is
     `leafax.nn`. The version that they tell is PyTorch's, also to `importlib.metadata`, while
-    `importlib.metadata.version("leafax")` stays leafax's. `python -m leafax script.py` does this
+    `importlib.metadata.version("leafax")` stays leafax's. `python -m leafax` does this
     before a script begins. To call it again does nothing.
 
     Raises:
@@ -53,8 +53,8 @@ def install() -> None:
         where = getattr(real, "__file__", None) or "an unknown place"
         raise ImportError(
             f"leafax cannot stand for torch: PyTorch itself is already imported, from {where}. "
-            "Call leafax.install() before anything imports torch, or run "
-            "`python -m leafax script.py`"
+            "Call leafax.install() before anything imports torch, or run the script by "
+            "`python -m leafax`"
         )
     sys.meta_path.insert(0, _FINDERS[0])
     at = sys.meta_path.index(PathFinder) if PathFinder in sys.meta_path else len(sys.meta_path)

@@ -87,6 +87,8 @@ def test_a_module_and_a_command_run(tmp_path: Path) -> None:
     (package / "__main__.py").write_text("import sys, torch; print(sys.argv[1:], torch.__name__)")
     done = run("-m", "leafax", "-m", "train", "-v", folder=tmp_path)
     assert done.stdout == "['-v'] torch\n", done.stderr
+    done = run("-m", "leafax", "-m", "torch.utils.collect_env", folder=tmp_path)
+    assert "leafax version: " in done.stdout, done.stderr
     command = "import sys, torch; print(sys.argv, torch.__name__, __name__)"
     done = run("-m", "leafax", "-c", command, "x", folder=tmp_path)
     assert done.stdout == "['-c', 'x'] torch __main__\n", done.stderr
@@ -131,7 +133,7 @@ def test_install_refuses_beside_pytorch(tmp_path: Path) -> None:
     assert done.returncode == 1 and done.stderr.splitlines()[-1] == (
         "ImportError: leafax cannot stand for torch: PyTorch itself is already imported, from "
         f"{where}. Call leafax.install() before anything imports torch, or run "
-        "`python -m leafax script.py`"
+        "the script by `python -m leafax`"
     )
 
 

@@ -47,7 +47,13 @@ quint2x4 = AbsentDtype("quint2x4", 1, _QUANTIZED)
 complex32 = chalf = AbsentDtype("complex32", 4, _NO_SUCH)
 float4_e2m1fn_x2 = AbsentDtype("float4_e2m1fn_x2", 1, _NO_SUCH)
 # Small integers and bare bits, by their names alone.
-_SMALL = [f"{kind}{bits}" for bits in range(1, 8) for kind in ("int", "uint")]
-_BITS = {"bits8": 1, "bits16": 2, "bits1x8": 1, "bits2x4": 1, "bits4x2": 1}
-globals().update({name: AbsentDtype(name, 1, _NO_SUCH) for name in _SMALL})
-globals().update({name: AbsentDtype(name, size, _NO_SUCH) for name, size in _BITS.items()})
+int1, int2, int3, int4, int5, int6, int7 = [
+    AbsentDtype(f"int{bits}", 1, _NO_SUCH) for bits in range(1, 8)
+]
+uint1, uint2, uint3, uint4, uint5, uint6, uint7 = [
+    AbsentDtype(f"uint{bits}", 1, _NO_SUCH) for bits in range(1, 8)
+]
+bits8, bits1x8, bits2x4, bits4x2 = [
+    AbsentDtype(f"bits{bits}", 1, _NO_SUCH) for bits in ("8", "1x8", "2x4", "4x2")
+]
+bits16 = AbsentDtype("bits16", 2, _NO_SUCH)
