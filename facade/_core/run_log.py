@@ -45,8 +45,9 @@ class Compilation(NamedTuple):
     """One compilation by XLA.
 
     Attributes:
-      kind: "program"; "program again", one that was compiled before; "op alone"; "other", an array
-        that leafax made; or "yours", which leafax has no part in.
+      kind: "program"; "program again", one that was compiled before; "piece", a part of one that
+        repeats; "op alone"; "other", an array that leafax made; or "yours", in which leafax has no
+        part.
       name: of the op or JAX function.
       where: the user's file and line.
       seconds: that XLA took.

@@ -16,6 +16,7 @@ from weakref import WeakKeyDictionary, ref
 
 from jax import monitoring
 
+from leafax.functional.execution.pieces import Piece
 from leafax.functional.execution.plan import Plan
 from leafax.functional.execution.single_ops import run_node
 
@@ -89,12 +90,16 @@ def _asked_by() -> tuple[str, str, Plan | None, Any]:
             return kind, f"a program of {len(plan.nodes)} ops", plan, held["args"]
         if code is _RUNS_ALONE:
             return "op alone", frame.f_locals["node"].call.name, None, ()
+        if code is _RUNS_PIECE:
+            return "piece", f"a piece of {len(frame.f_locals['self'].nodes)} ops", None, ()
         ours = ours or frame.f_globals.get("__name__", "").startswith("leafax")
         frame = frame.f_back
     return ("other" if ours else "yours"), "", None, ()
 
 
-_COMPILES, _RUNS, _RUNS_ALONE = (f.__code__ for f in (Plan._compile, Plan._run, run_node))
+_COMPILES, _RUNS, _RUNS_PIECE, _RUNS_ALONE = (
+    f.__code__ for f in (Plan._compile, Plan._run, Piece.compile, run_node)
+)
 
 
 def _begin(event: str, value: float | int, **facts: Any) -> None:

@@ -83,8 +83,8 @@ class Report:
 
 
 _KINDS = (
-    ("program", "of programs"), ("program again", "of programs anew"), ("op alone", "of ops alone"),
-    ("other", "of other arrays"), ("yours", "of JAX code of yours"),
+    ("program", "of programs"), ("program again", "of programs anew"), ("piece", "of pieces"),
+    ("op alone", "of ops alone"), ("other", "of other arrays"), ("yours", "of JAX code of yours"),
 )  # fmt: skip
 
 

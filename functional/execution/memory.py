@@ -6,11 +6,13 @@ by then. What a program needs for its temporary values is known as soon as it is
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Sequence
 from typing import Any
 
 import jax
+import numpy as np
 from jax.extend.core import ClosedJaxpr, Jaxpr
 
 from ..program.program import Aval, Node, Program
@@ -138,3 +140,16 @@ def spell_bytes(size: float) -> str:
             break
         size /= 1024
     return f"{size:.0f} {unit}" if unit == "bytes" else f"{size:.1f} {unit}"
+
+
+@functools.cache
+def keep_freed_memory() -> None:
+    """Make the C library keep the blocks that one step frees for the next one.
+
+    glibc gives blocks above a threshold back to the kernel when they are freed, and their pages
+    are faulted in again at every step: 250 faults, half a millisecond, of a 5 ms step. The
+    threshold follows the largest block freed so far, up to 32 MiB, so a process that once freed
+    one that large is spared that; its pages are never touched.
+    """
+    if jax.default_backend() == "cpu":
+        np.empty((32 << 20) - (64 << 10), np.uint8)  # freed at once

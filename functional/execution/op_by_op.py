@@ -64,21 +64,23 @@ class OpByOp:
         leaves: list[Any] = []
         at_once = 0
         for placed in pieces:
-            piece, run = placed.piece, None
+            piece = placed.piece
+            ran: Any = None
             if piece is not None:
-                run = piece.compiled
-                if run is None and piece.is_due():
+                given = [env[i] for i in placed.inputs]
+                if piece.compiled is not None:
+                    ran = piece.compiled(*given)
+                elif piece.is_due():
                     make_room()
-                    run, compiles = piece.compile(), True
-            if run is not None and piece is not None:
-                found, flags = run(*[env[i] for i in placed.inputs])
-                for i, value in zip(placed.outputs, found, strict=True):
-                    env[i] = value
+                    ran, compiles = piece.compile(given), True
+            if piece is not None and ran is not None:
                 at_once += placed.end - placed.start
-                if flags is not None:
+                for i, value in zip(placed.outputs, ran[0], strict=True):
+                    env[i] = value
+                if ran[1] is not None:
                     nodes = [node for node, _ in steps[placed.start : placed.end]]
-                    faults.add_piece(piece.side.faults, flags, nodes)
-            for k in range(placed.start, placed.end) if run is None else ():
+                    faults.add_piece(piece.side.faults, ran[1], nodes)
+            for k in range(placed.start, placed.end) if ran is None else ():
                 node, key = steps[k]
                 first, n = firsts[k], len(node.avals)
                 inputs = [env[i] for i in node.inputs]

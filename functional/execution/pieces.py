@@ -39,33 +39,35 @@ class Piece:
     """A sequence of nodes as a program of its own.
 
     Attributes:
+      program, nodes: what it computes.
       compiled: runs it at once, and returns its outputs and faults; None before `compile`.
       side: of `compiled`. Each site has for its line the number of the node as well.
     """
 
     def __init__(self, program: Program) -> None:
-        self._program, self.side = program, Side()
-        self._nodes = [e for e in program.entries if isinstance(e, Node)]
-        weight = sum(weight_of(node.call) for node in self._nodes)
+        self.program, self.side = program, Side()
+        self.nodes = [e for e in program.entries if isinstance(e, Node)]
+        weight = sum(weight_of(node.call) for node in self.nodes)
         self._left = PIECE_MS + PIECE_WEIGHT_MS * weight
         self.compiled: Any = None
 
     def is_due(self) -> bool:
         """Count a run op by op; return True if it has run so for long enough."""
-        self._left -= OP_BY_OP_MS * len(self._nodes)
+        self._left -= OP_BY_OP_MS * len(self.nodes)
         return self._left <= 0
 
-    def compile(self) -> Any:
-        """Return the function that runs it at once; XLA compiles it at the first call."""
-        if self.compiled is None:
-            fn, checked = lower(self._program, self.side), any(map(is_checked, self._nodes))
+    def compile(self, arrays: Sequence[Any]) -> Any:
+        """Compile and run it; return its outputs and faults, as `compiled` does from now on."""
+        fn, checked = lower(self.program, self.side), any(map(is_checked, self.nodes))
 
-            def flat(*arrays: Any) -> Any:
-                outputs, _, faults = fn(*arrays)
-                return outputs, faults if checked else None
+        def flat(*arrays: Any) -> Any:
+            outputs, _, faults = fn(*arrays)
+            return outputs, faults if checked else None
 
-            self.compiled = jax.jit(flat, **compiler_options_of(self._nodes))
-        return self.compiled
+        jitted = jax.jit(flat, **compiler_options_of(self.nodes))
+        found = jitted(*arrays)
+        self.compiled = jitted  # at last: other threads run it at once
+        return found
 
     def forget(self) -> None:
         """Release the executable."""

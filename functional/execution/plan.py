@@ -8,7 +8,6 @@ longer it is. Met again, it is compiled whole, a long one when that was worth it
 
 from __future__ import annotations
 
-import functools
 import threading
 import time
 from collections import OrderedDict
@@ -17,7 +16,6 @@ from itertools import starmap
 from typing import Any, NamedTuple
 
 import jax
-import numpy as np
 from jax.extend.core import jaxpr_as_fun
 
 from ..lowering.callbacks import watch_callbacks
@@ -28,7 +26,7 @@ from ..program.program import Node, Program
 from ..program.transformation import outside, transformation
 from .confined import confined
 from .interrupts import interrupts_held
-from .memory import as_out_of_memory, check_memory
+from .memory import as_out_of_memory, check_memory, keep_freed_memory
 from .memory_mappings import too_many
 from .op_by_op import OpByOp
 from .packed_inputs import Packing
@@ -198,7 +196,7 @@ class Plan:
         return self._ready is not None
 
     def _compile(self, args: Sequence[Any]) -> None:
-        _keep_freed_memory()
+        keep_freed_memory()
         fn, packing = lower(self.program, self.side, self.guards), self._packing
         n = len(self.program.outputs)
         given = args if packing is None else packing.packed(args)
@@ -249,19 +247,6 @@ class Plan:
 
 def _nothing() -> None:
     """Make room for no program: none is compiled."""
-
-
-@functools.cache
-def _keep_freed_memory() -> None:
-    """Make the C library keep the blocks that one step frees for the next one.
-
-    glibc gives blocks above a threshold back to the kernel when they are freed, and their pages
-    are faulted in again at every step: 250 faults, half a millisecond, of a 5 ms step. The
-    threshold follows the largest block freed so far, up to 32 MiB, so a process that once freed
-    one that large is spared that; its pages are never touched.
-    """
-    if jax.default_backend() == "cpu":
-        np.empty((32 << 20) - (64 << 10), np.uint8)  # freed at once
 
 
 _PLANS: OrderedDict[Any, Plan] = OrderedDict()

@@ -76,6 +76,10 @@ class KeepingCall:
     def op(self) -> Any:
         return getattr(self.call, "op", None)
 
+    @property
+    def name(self) -> str:
+        return str(self.call.name)
+
     def evaluate(self, *arrays: Any) -> tuple[Any, ...]:
         outs, closure = differentiate(self.call.evaluate, arrays, self.wanted)
         leaves = Leaves()

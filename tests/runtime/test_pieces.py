@@ -139,7 +139,7 @@ def cell() -> Callable[..., Any]:
 
 
 def train(cell: Callable[..., Any], lengths: list[int]) -> list[str]:
-    """How each step of a training ran that calls a model at each of its turns."""
+    """Train with a model that is called at each turn of a step; return how each step ran."""
     w = leafax.full((3, 3), 0.2, requires_grad=True)
     optimizer = leafax.optim.SGD([w], lr=0.01)
     ran = []
