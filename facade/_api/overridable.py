@@ -57,9 +57,9 @@ _IN_CPP = frozenset("""
     softshrink threshold_ adaptive_avg_pool1d
 """.split())  # fmt: skip
 _IN_PYTHON = frozenset("""
-    atleast_1d atleast_2d atleast_3d block_diag broadcast_tensors cartesian_prod cdist chain_matmul
-    eig einsum lobpcg lstsq lu matrix_rank meshgrid norm pca_lowrank solve split stft svd_lowrank
-    symeig tensordot unique unique_consecutive unravel_index
+    _assert atleast_1d atleast_2d atleast_3d block_diag broadcast_tensors cartesian_prod cdist
+    chain_matmul eig einsum lobpcg lstsq lu matrix_rank meshgrid norm pca_lowrank solve split stft
+    svd_lowrank symeig tensordot unique unique_consecutive unravel_index
 """.split())  # fmt: skip
 _INITIALIZERS = frozenset({"uniform_", "normal_", "constant_", "kaiming_uniform_"})
 _UNPARSED = frozenset("""
@@ -118,7 +118,12 @@ def functions() -> Iterator[Overridable]:
     """Yield the functions of modules; one that stands in several is told by the first."""
     for prefix, module in namespaces():
         for name, fn in list(vars(module).items()):
-            if name[0] == "_" or name in NEVER or not isinstance(fn, FunctionType):
+            if (
+                name[0] == "_"
+                and name != "_assert"
+                or name in NEVER
+                or not isinstance(fn, FunctionType)
+            ):
                 continue
             if module is init and name not in _INITIALIZERS:
                 continue
@@ -126,8 +131,11 @@ def functions() -> Iterator[Overridable]:
                 python = name not in _IN_CPP
             else:
                 python = module is init or prefix == "torch" and name in _IN_PYTHON
-            within = ".functional" if python and prefix == "torch" and name != "lobpcg" else ""
-            required = module is not init and name not in _OPTIONAL and name[-1] != "_"
+            at_top = prefix != "torch" or name in ("_assert", "lobpcg")
+            within = ".functional" if python and not at_top else ""
+            required = (
+                module is not init and name not in _OPTIONAL and "_" not in name[0] + name[-1]
+            )
             yield Overridable(fn, fn, f"{prefix}{within}.{name}", python, required)
 
 

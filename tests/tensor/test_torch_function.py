@@ -205,6 +205,47 @@ def test_functions_of_a_users_own() -> None:
         log.attempt(refused, t.ones(1).as_subclass(Sub))
 
 
+def test_one_hop_may_be_skipped() -> None:
+    @same
+    def program(t: Any, log: Log) -> None:
+        class Logged(t.Tensor):  # type: ignore[misc]
+            @classmethod
+            def __torch_function__(
+                cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
+            ) -> Any:
+                log(func.__name__)
+                return t.overrides.redispatch_function(func, types, args, kwargs or {})
+
+        def scaled(a: Any, b: Any) -> Any:
+            if t.overrides.has_torch_function((a, b)):
+                return t.overrides.handle_torch_function(scaled, (a, b), a, b)
+            return a * b
+
+        x, y = Logged(t.tensor([3.0])), Logged(t.tensor([4.0]))
+        with t._C.DisableTorchFunction():
+            log(t.overrides.has_torch_function((x,)), t._C._is_torch_function_enabled())
+        log(type(scaled(x, y)).__name__, t._C._is_torch_function_enabled())
+
+        class Plain:
+            def __torch_function__(self, *args: Any) -> Any:
+                return 5
+
+        log(t.overrides.handle_torch_function(scaled, (Plain(),), 1, 2))
+
+
+def test_dispatch_below_functions_is_refused() -> None:
+    dispatch = leafax.utils._python_dispatch  # type: ignore[attr-defined]
+
+    class Mode(dispatch.TorchDispatchMode):  # type: ignore[name-defined, misc]
+        pass
+
+    with pytest.raises(NotImplementedError, match="Mode: leafax has no __torch_dispatch__"), Mode():
+        pass
+    assert dispatch._get_current_dispatch_mode() is None
+    assert not dispatch.is_traceable_wrapper_subclass(leafax.ones(1))
+    assert not torch.utils._python_dispatch.is_traceable_wrapper_subclass(torch.ones(1))
+
+
 def test_modes_nest() -> None:
     @same
     def program(t: Any, log: Log) -> None:

@@ -79,6 +79,7 @@ def functions(t: Any) -> list[Callable[..., Any]]:
         return x.size(0), x.foo.bar, x.device, x.copy_(x), t.ones(2) + x, t.max(x, 0)[0], abs(x)
 
     def several(x):  # type: ignore[no-untyped-def]
+        t._assert(x.shape[0] == 2, "two rows")
         return t.einsum("ij->i", x), t.norm(x), t.add(x, x, alpha=2), t.ops.aten.relu(x)
 
     def star(*a, **k):  # type: ignore[no-untyped-def]
