@@ -20,9 +20,10 @@ from leafax.functional.program.op import Op
 from leafax.functional.program.program import Aval
 
 from .._core.handle import Handle
-from .._core.trie import Trace, Value, local, resting
+from .._core.trie import Value, local, resting
 from .._tracing.inputs import NUMBER, add_input
 from .._tracing.take import take
+from .rule import scratch_trace
 
 MOST = 1 << 14  # elements of an operand or result
 
@@ -69,7 +70,7 @@ def loose(value: Value) -> Value:
 
 def make_plan(op: Op, args: Any, kwargs: Any, arrays: list[Any]) -> Plan | None:
     """Make the plan of an op; None if NumPy does not compute it, or the call is in error."""
-    running, local.trace = local.trace, Trace(local.root(local.mode))
+    running, local.trace = local.trace, scratch_trace()
     try:
         state = _recorded(op, args, kwargs, lambda value: value)
         check(op, args, kwargs, state.value.dtype)
@@ -131,7 +132,7 @@ def _plan_for_any_shape(
     It must give the same bits as the plan for the operands' own shapes does.
     """
     ones = [np.ones(a.shape and (1,), a.dtype) if type(a) is np.ndarray else a for a in arrays]
-    local.trace = Trace(local.root(local.mode))
+    local.trace = scratch_trace()
     state = _recorded(op, args, kwargs, loose)
     one = _exact(state, ones)
     if one is None:

@@ -16,7 +16,7 @@ import numpy as np
 from leafax.functional.program.transformation import transformation
 
 from .._core.transforms_running import active
-from .._core.trie import local
+from .._core.trie import State, Trace, local
 from .._storage.host_arrays import read_through
 from .._tracing import inputs
 
@@ -36,6 +36,11 @@ def is_free() -> bool:
     if local.settings.view_replay or local.autograd.guard is not None or active.depth:
         return False
     return local.trace.inside is None and transformation() is None
+
+
+def scratch_trace() -> Trace:
+    """Return a trace to try an op on, in a trie of its own: the thread's knows what it recorded."""
+    return Trace(State(None, None, local.mode))
 
 
 def is_plain(t: Any) -> bool:

@@ -16,7 +16,7 @@ from leafax.functional.program.op import TABLE, Op
 from leafax.functional.program.program import Aval
 
 from .._core.locks import sharing
-from .._core.trie import Trace, local, resting
+from .._core.trie import local, resting
 from .._rules.strides.layouts import followed, laid
 from .._rules.strides.of_results import strides_unless_rows
 from .._storage.host_arrays import data_of, is_read, is_static, read_through
@@ -24,7 +24,7 @@ from .._storage.shared_storage import share
 from .._tracing import inputs
 from .._tracing.inputs import add_input
 from .._tracing.take import take
-from .rule import is_free, is_plain, memory_of
+from .rule import is_free, is_plain, memory_of, scratch_trace
 
 _SELECT = TABLE["select"]
 _INTS = {int}
@@ -132,7 +132,7 @@ def _recorded(op: Op, args: Any, value: Any) -> Any:
     """Return the value at rest of what a view op records, which may refuse its arguments."""
     if not is_read(op) or value.strides is not None and op.name in _BY_STRIDES:
         return False
-    running, local.trace = local.trace, Trace(local.root(local.mode))
+    running, local.trace = local.trace, scratch_trace()
     try:
         source = add_input(local.trace, value.resting, None)
         return take(local.trace, op, (source, *args)).value.resting

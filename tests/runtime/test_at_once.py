@@ -106,6 +106,16 @@ def test_places_masks_and_products() -> None:
         log(x, i)
 
 
+def test_what_is_tried_leaves_no_step_that_a_recorded_call_could_take() -> None:
+    root = local.root(local.mode)
+    before = set(root.next)
+    x = leafax.tensor([[1.0, float("nan")], [2.0, 3.0]])
+    assert leafax.isnan(x.sum(1) * x.t()[0]).tolist() == [True, False]
+    assert set(root.next) == before
+    with pytest.raises(RuntimeError, match="failed to converge"):
+        leafax.svd(x)[0].tolist()
+
+
 def test_data_in_error_are_told_by_the_program() -> None:
     i = leafax.tensor([1, 2])
     with pytest.raises(RuntimeError, match="ZeroDivisionError"):
