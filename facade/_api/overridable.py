@@ -48,13 +48,17 @@ NO_METHODS = frozenset("""
 """.split())  # fmt: skip
 _ALSO = frozenset({"_base", "_backward_hooks", "_version", "_is_view"})
 
-# The functions of these that are written in C++, whose arguments are passed on as they came.
-_IN_CPP = frozenset("""
-    avg_pool1d avg_pool2d avg_pool3d bilinear celu_ channel_shuffle conv1d conv2d conv3d conv_tbc
-    conv_transpose1d conv_transpose2d conv_transpose3d cosine_similarity elu_ gelu hardshrink
-    hardtanh_ leaky_relu_ linear logsigmoid native_channel_shuffle one_hot pairwise_distance pdist
-    pixel_shuffle pixel_unshuffle prelu relu_ rrelu_ scaled_dot_product_attention selu_ softplus
-    softshrink threshold_ adaptive_avg_pool1d
+# Functions of `nn.functional` that are written in C++: arguments are passed on as they came. The
+# first are those of `torch._C._nn`, the others stand in `torch` too.
+IN_NN = frozenset("""
+    avg_pool2d avg_pool3d elu_ gelu hardtanh_ leaky_relu_ linear logsigmoid one_hot
+    scaled_dot_product_attention softplus softshrink
+""".split())  # fmt: skip
+IN_CPP = IN_NN | frozenset("""
+    adaptive_avg_pool1d avg_pool1d bilinear celu_ channel_shuffle conv1d conv2d conv3d conv_tbc
+    conv_transpose1d conv_transpose2d conv_transpose3d cosine_similarity hardshrink
+    native_channel_shuffle pairwise_distance pdist pixel_shuffle pixel_unshuffle prelu relu_ rrelu_
+    selu_ threshold_
 """.split())  # fmt: skip
 _IN_PYTHON = frozenset("""
     _assert atleast_1d atleast_2d atleast_3d block_diag broadcast_tensors cartesian_prod cdist
@@ -128,7 +132,7 @@ def functions() -> Iterator[Overridable]:
             if module is init and name not in _INITIALIZERS:
                 continue
             if module is functional:
-                python = name not in _IN_CPP
+                python = name not in IN_CPP
             else:
                 python = module is init or prefix == "torch" and name in _IN_PYTHON
             at_top = prefix != "torch" or name in ("_assert", "lobpcg")

@@ -71,7 +71,7 @@ class _Code:
     def add_global(self, hint: str, obj: Any) -> str:
         """Return the name of an object in the code."""
         if obj is not device and (public := public_name(obj)) is not None:
-            return public
+            return hint if hint.startswith("torch.") else public
         name = hint.replace(".", "_")
         if name in self.globals and self.globals[name] is obj:
             return name

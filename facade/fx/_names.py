@@ -13,7 +13,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from .._api.overridable import names
+from .._api.overridable import IN_CPP, IN_NN, names
 from .._ops.calls.aten_names import OpOverload, OpOverloadPacket
 
 #: Objects that code may name without being given them.
@@ -123,13 +123,22 @@ def qualified_name(func: Callable[..., Any]) -> str:
         return name
     public = public_name(func)
     if public is not None:
-        return public
+        return _home(public, name)
     if name == "<lambda>":
         try:
             name = inspect.getsource(func).split("=")[0].strip()
         except Exception as e:
             raise RuntimeError("Unable to represent lambda") from e
     return f"{func.__module__}.{name}"
+
+
+def _home(public: str, name: str) -> str:
+    """Return where PyTorch's functions of C++ say that they are from."""
+    if public == f"torch.nn.functional.{name}" and name in IN_CPP:
+        if name not in IN_NN and hasattr(sys.modules["leafax"], name):
+            return f"torch.{name}"
+        return f"torch._C._nn.{name}" if name in IN_NN and name != "logsigmoid" else public
+    return public
 
 
 def type_repr(obj: Any) -> str:

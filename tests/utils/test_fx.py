@@ -70,7 +70,8 @@ def functions(t: Any) -> list[Callable[..., Any]]:
 
     def layers(x, y):  # type: ignore[no-untyped-def]
         z = F.softmax(F.relu(x), dim=-1) + F.dropout(x, training=False)
-        z = F.batch_norm(z, y, y) + F.layer_norm(z, (3,))
+        z = F.batch_norm(z, y, y) + F.layer_norm(z, (3,)) + F.linear(z, y)
+        z = F.gelu(F.conv2d(z, y)) + F.softplus(z)
         z = F.interpolate(z, scale_factor=2.0) + F.pad(z, (1, 1)) + F.silu(z, inplace=True)
         return F.cross_entropy(z, y), F.embedding(z, y), F.mse_loss(z, y), F.max_pool2d(z, 2)
 
