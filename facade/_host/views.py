@@ -118,7 +118,8 @@ def _kind_of(lens: Any, value: Any) -> Any:
     if value.dtype.kind not in "biufc":
         return False
     if lens[0][0].name not in _PARTS:
-        return _recorded(*lens[0][:2], value)
+        op, args, _ = lens[0]
+        return _recorded(op, args, value)
     found = laid(value)
     for op, args, _ in lens:
         found = followed(op, found, args, {})
