@@ -308,10 +308,7 @@ def has(lib: Any, name: str) -> bool:
     return lib is not None
 
 
-CALLED_FIRST = [
-    "leafax.ones(1) + Foreign()", "leafax.nn.functional.layer_norm(Foreign(), (2,))",
-    "leafax.ones(1).add_(Foreign())", "leafax.nn.Linear(2, 2)(Foreign())",
-]  # fmt: skip
+CALLED_FIRST = ["leafax.ones(1) + Foreign()", "leafax.nn.Linear(2, 2)(Foreign())"]
 
 
 @pytest.mark.parametrize("call", CALLED_FIRST)
