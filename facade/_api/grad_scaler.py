@@ -177,7 +177,9 @@ class GradScaler:
             del found
         stepped = any(s["stage"] is _Stage.STEPPED for s in self._states.values())
         self._states = defaultdict(_fresh)
-        if stepped and local.cuts.capture is None:
+        if stepped and local.cuts.capture is not None:
+            local.cuts.capture.stepped = True
+        elif stepped:
             cut(STEP)
 
     def get_scale(self) -> float:

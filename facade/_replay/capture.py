@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from .._core.run_log import history
 from .._core.trie import State, Trace, Value, local
 from .._ops.creation.generator import default_generator
+from .._storage.shared_storage import unshare
 from .._tracing.infer import user_line
 from .python_state import PythonState
 
@@ -63,11 +64,13 @@ class Capture:
 
     Attributes:
       numbers: that optimizers' steps entered, in order.
+      stepped: an optimizer would have run the program.
       look: why a value was looked at that needs no program, and where; None if none was.
     """
 
     def __init__(self) -> None:
         self.numbers: list[Numbers] = []
+        self.stepped = False
         self.look: tuple[str, tuple[str, int]] | None = None
 
     def note_numbers(self, *numbers: Any) -> None:
@@ -130,6 +133,9 @@ class Before:
         for g, state, _ in self.generators:
             self.sources[id(state)] = Source("generator", g)
             found.append(state)
+        for t in found:  # whose sharers are gone: it is read by itself then
+            if t._shares and t._trace is None and t._store is not None:
+                unshare(t)
         self.values: dict[int, Value] = {id(t): t._v for t in [*trace.living(), *found]}
         self.versions = {id(t): vc[0] for t in found if (vc := t.__dict__.get("_vc"))}
 

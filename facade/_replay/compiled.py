@@ -74,6 +74,12 @@ class CompiledFunction:
         self.reasons: list[str] = []
         self._name = getattr(fn, "__qualname__", type(fn).__name__)
 
+    def __getattr__(self, name: str) -> Any:
+        """Find what is not its own in what it calls, such as the parameters of a Flax model."""
+        if name.startswith("__") or name == "_fn":
+            raise AttributeError(name)
+        return getattr(self._fn, name)
+
     def __reduce__(self) -> Any:
         return CompiledFunction, (self._fn, self._fullgraph, self._check)
 
@@ -190,24 +196,21 @@ class CompiledFunction:
         for step in capture.numbers:
             self._groups.setdefault(id(step.group), step.group)
         try:
-            if trace is not None:
-                python.renew()
-            recorded = None if trace is None else Recorded(trace, capture, before, result)
-            if recorded is not None and recorded.live:
-                if not known.goes_on:
-                    known.goes_on, known.last = True, {}
-                else:
-                    self._remember_span(known, recorded, before, python)
-                return result
-            recipe = cut(COMPILE, () if recorded is None else tuple(recorded.tensors))
-            if recorded is not None:
+            if trace is None:
+                raise NotReplayable(why)
+            python.renew()
+            recorded = Recorded(trace, capture, before, result)
+            if not recorded.live:
+                recipe = cut(COMPILE, tuple(recorded.tensors))
                 self._remember_whole(known, recorded, before, python, recipe)
+            elif known.goes_on:
+                self._remember_span(known, recorded, before, python)
+            else:
+                known.goes_on, known.last = True, {}
         except NotReplayable as error:
-            why = str(error)
-            if not known.goes_on:
+            if capture.stepped:
                 cut(COMPILE)
-        if why:
-            self._note(known, why)
+            self._note(known, str(error))
         return result
 
     def _remember_whole(
@@ -259,8 +262,8 @@ class CompiledFunction:
 
     def _note(self, known: _Signature, why: str) -> None:
         known.tries += 1
-        known.reason = why or known.reason
-        if why and known.tries >= (2 if self._fullgraph else TRIES):
+        known.reason = why
+        if known.tries >= (2 if self._fullgraph else TRIES):
             self._fall_back(why)
 
     def _fall_back(self, why: str) -> None:

@@ -8,22 +8,27 @@ before means that the call must be recorded anew.
 
 from __future__ import annotations
 
-import dis
 import functools
-import sys
-import sysconfig
 import types
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
 from operator import is_, itemgetter
 from typing import Any
 
-from leafax.functional.execution.tracebacks import is_library_file
-
 from .._core.dtypes import device, dtype
 from .._core.handle import Handle
 from .._ops.creation.generator import Generator
+from .users_code import (
+    CLOSED,
+    contents,
+    is_filled,
+    is_users_class,
+    is_users_file,
+    names_in,
+    slots_of,
+    take_one,
+)  # fmt: skip
 
 MOST = 200_000  # entries that are looked at; beyond that a check costs more than it saves
 
@@ -32,11 +37,7 @@ PLAIN = frozenset({
     bool, int, float, complex, str, bytes, type(None), dtype, device, type(Ellipsis), range, slice,
 })  # fmt: skip
 
-#: Libraries whose objects hold no state that a step's Python reads.
-_CLOSED = frozenset({"jax", "jaxlib", "numpy", "builtins", "_thread", "threading", "weakref", "re"})
 
-
-_READS = frozenset({"LOAD_GLOBAL", "LOAD_NAME"})
 #: Fields of a module whose entries are attributes of it.
 _MEMBERS = frozenset({"_parameters", "_buffers", "_modules"})
 
@@ -152,7 +153,7 @@ class PythonState:
         if kind is functools.partial:
             return [(path, x.func), (f"{path}.args", x.args), (f"{path}.keywords", x.keywords)]
         if isinstance(x, type):
-            return self._members(path, x) if _is_users_class(x) else None  # type: ignore[arg-type]
+            return self._members(path, x) if is_users_class(x) else None  # type: ignore[arg-type]
         return self._attributes(path, x)
 
     def _watch(self, read: Callable[[], Iterable[Any]], sized: Any = None) -> None:
@@ -175,18 +176,18 @@ class PythonState:
 
     def _names(self, path: str, fn: Any) -> Iterable[tuple[str, Any]]:
         """List what a function's code refers to: closure, globals, defaults."""
-        cells = [c for c in fn.__closure__ or () if _is_filled(c)]
-        self._watch(functools.partial(_contents, cells))
+        cells = [c for c in fn.__closure__ or () if is_filled(c)]
+        self._watch(functools.partial(contents, cells))
         found: list[tuple[str, Any]] = [(f"{path}.__code__", fn.__code__)]
         found += [
             (name, c.cell_contents)
             for name, c in zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True)
-            if _is_filled(c)
+            if is_filled(c)
         ]
-        names, read = _names_in(fn.__code__)
+        names, read = names_in(fn.__code__)
         known = [name for name in read if name in fn.__globals__]
         if known:
-            get = itemgetter(*known) if len(known) > 1 else _single(known[0])
+            get = itemgetter(*known) if len(known) > 1 else take_one(known[0])
             self._watch(functools.partial(get, fn.__globals__))
         for name in known:
             value = fn.__globals__[name]
@@ -220,74 +221,21 @@ class PythonState:
 
     def _attributes(self, path: str, x: Any) -> Iterable[tuple[str, Any]] | None:
         cls = type(x)
-        fields = getattr(x, "__dict__", None)
-        if type(fields) is not dict or cls.__module__.partition(".")[0] in _CLOSED:
+        if cls.__module__.partition(".")[0] in CLOSED or isinstance(x, BaseException):
             return None
-        skipped = getattr(cls, "_unwatched", ())
-        self._watch(fields.values, fields)
-        found: list[tuple[str, Any]] = [(f"type({path})", cls)]
-        found += [
-            (f"{path}." if n in _MEMBERS else f"{path}.{n}", y)
-            for n, y in fields.items() if n not in skipped
-        ]  # fmt: skip
-        return found
+        found: list[tuple[str, Any]] = []
+        if cls.__dictoffset__:  # else the attribute may be that of another object
+            skipped, fields = getattr(cls, "_unwatched", ()), x.__dict__
+            self._watch(fields.values, fields)
+            found += [
+                (f"{path}." if n in _MEMBERS else f"{path}.{n}", y)
+                for n, y in fields.items() if n not in skipped
+            ]  # fmt: skip
+        if slots := slots_of(x):
+            self._watch(lambda: [value for _, value in slots_of(x)])
+            found += [(f"{path}.{n}", y) for n, y in slots]
+        return [(f"type({path})", cls), *found] if found else None
 
 
 def _same(old: Any, new: Any) -> bool:
     return old is new or (type(old) is type(new) and type(old) in PLAIN and bool(old == new))
-
-
-def _single(name: str) -> Callable[[Any], tuple[Any]]:
-    return lambda names: (names[name],)
-
-
-def _is_filled(cell: Any) -> bool:
-    try:
-        _ = cell.cell_contents
-    except ValueError:
-        return False
-    return True
-
-
-def _contents(cells: Iterable[Any]) -> list[Any]:
-    return [cell.cell_contents for cell in cells]
-
-
-@functools.cache
-def _names_in(code: types.CodeType) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """List all names in a code and in the functions that it makes, and those that are globals."""
-    names = dict.fromkeys(code.co_names)
-    read = {i.argval: None for i in dis.get_instructions(code) if i.opname in _READS}
-    for const in code.co_consts:
-        if isinstance(const, types.CodeType):
-            inner, inner_read = _names_in(const)
-            names.update(dict.fromkeys(inner))
-            read.update(dict.fromkeys(inner_read))
-    return tuple(names), tuple(read)
-
-
-def _library_folders() -> Iterator[str]:
-    paths = sysconfig.get_paths()
-    for name in ("purelib", "platlib", "stdlib", "platstdlib"):
-        if name in paths:
-            yield paths[name]
-
-
-_LIBRARIES = tuple(dict.fromkeys(_library_folders()))
-
-
-@functools.cache
-def is_users_file(name: str) -> bool:
-    """Tell whether a source file is of no installed library."""
-    if name.startswith(_LIBRARIES) or name.startswith("<frozen") or name == "<builtin>":
-        return False
-    return not is_library_file(name)
-
-
-@functools.cache
-def _is_users_class(cls: Any) -> bool:
-    name = cls.__module__
-    if name.partition(".")[0] in ("leafax", *_CLOSED):
-        return False
-    module = sys.modules.get(name)
-    return module is not None and is_users_file(getattr(module, "__file__", None) or "<builtin>")

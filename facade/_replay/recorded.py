@@ -102,7 +102,9 @@ class Recorded:
 
         def add(t: Any, value: Any) -> None:
             if isinstance(t, Handle) and value.index in self._places:
-                entered.setdefault(self._places[value.index], t)
+                place, known = self._places[value.index], self._before.sources
+                if place not in entered or id(entered[place]) not in known:
+                    entered[place] = t
 
         for holder, value, _ in trace.entered.values():
             add(holder(), value)

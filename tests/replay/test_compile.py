@@ -683,3 +683,39 @@ def test_a_flax_model_with_frozen_parts_inside() -> None:
 
     fn, ran = compare(program)
     assert replays(fn) == 1 and ran.compiles <= 1
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_an_nnx_model_inside_or_alone(whole: bool) -> None:
+    nnx = pytest.importorskip("flax.nnx")
+    from leafax.adapters import nnx as adapter
+
+    class Net(nnx.Module):  # type: ignore[name-defined,misc]
+        def __init__(self) -> None:
+            rngs = nnx.Rngs(0)
+            self.first, self.norm = nnx.Linear(8, 4, rngs=rngs), nnx.BatchNorm(4, rngs=rngs)
+            self.drop, self.last = nnx.Dropout(0.1, rngs=rngs), nnx.Linear(4, 3, rngs=rngs)
+
+        def __call__(self, x: Any) -> Any:
+            return self.last(self.drop(self.norm(self.first(x))))
+
+    def program(compiled: Compile) -> Shown:
+        leafax.manual_seed(0)
+        model = adapter.Model(Net())
+        optimizer = leafax.optim.Adam(model.parameters(), lr=0.01)
+        called = model if whole else compiled(model)
+
+        def step(x: Any, y: Any) -> Any:
+            optimizer.zero_grad()
+            loss = F.cross_entropy(called(x), y)
+            loss.backward()
+            optimizer.step()
+            return loss.detach()
+
+        fn = compiled(step) if whole else step
+        losses = [fn(x, y).item() for x, y in batches()]
+        state = [p.detach().numpy() for p in model.parameters()]
+        return Shown(losses, state, fn if whole else called)
+
+    fn, ran = compare(program)
+    assert replays(fn) == 1 and ran.compiles <= 1

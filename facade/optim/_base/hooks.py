@@ -112,8 +112,9 @@ class Hooked:
                 for hook in chain(self._optimizer_step_post_hooks.values(), _AFTER_ALL.values()):
                     hook(self, args, kwargs)
             check_ready_faults()
-            # Else the whole call is one program, or the scaler's update belongs to the step.
-            if local.cuts.capture is None and self.found_inf is None:
+            if local.cuts.capture is not None:  # the whole call is one program
+                local.cuts.capture.stepped = True
+            elif self.found_inf is None:  # else the scaler's update belongs to the step
                 cut(STEP)
             return out
 
