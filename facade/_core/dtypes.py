@@ -76,9 +76,9 @@ ALL = (
     float32, float64, float16, bfloat16, complex64, complex128,
     uint8, int8, int16, int32, int64, uint16, uint32, uint64, bool,
 )  # fmt: skip
-_float8 = [dtype(kind, kind.name) for kind in FLOAT8]
-float8_e4m3fn, float8_e5m2, float8_e4m3fnuz, float8_e5m2fnuz, float8_e8m0fnu = _float8
-_BY_NP = {d.np: d for d in (*ALL, *_float8)}
+FLOATS_8 = [dtype(kind, kind.name) for kind in FLOAT8]
+float8_e4m3fn, float8_e5m2, float8_e4m3fnuz, float8_e5m2fnuz, float8_e8m0fnu = FLOATS_8
+_BY_NP = {d.np: d for d in (*ALL, *FLOATS_8)}
 
 
 def python_number(x: numpy.generic) -> Any:

@@ -23,22 +23,12 @@ QUANTIZATIONS = (
     "per_tensor_affine", "per_tensor_symmetric", "per_channel_affine", "per_channel_symmetric",
     "per_channel_affine_float_qparams",
 )  # fmt: skip
-#: Dtypes of arrays that no tensor has: `read_arrays` gives arrays of them.
-FLOATS_OF_8_BITS = (
-    "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu",
-)  # fmt: skip
 
 
 class StorageType(NamedTuple):
     """Stands for a class such as `torch.FloatStorage`."""
 
     name: str
-    np: np.dtype[Any]
-
-
-class Raw(NamedTuple):
-    """Stands for a dtype such as `torch.float8_e5m2`, of which there are arrays only."""
-
     np: np.dtype[Any]
 
 

@@ -10,14 +10,12 @@ from collections import Counter, OrderedDict
 from pickle import UnpicklingError
 from typing import Any
 
-import numpy as np
-
 from .._core import memory_format
-from .._core.dtypes import ALL, Size, device, dtype
+from .._core.dtypes import ALL, FLOATS_8, Size, device, dtype
 from .._ops.creation import legacy_constructors
 from .._tensor.tensor import Tensor
 from ..nn.parameter import Parameter
-from ._kinds import FLOATS_OF_8_BITS, QUANTIZATIONS, TYPES, Raw
+from ._kinds import QUANTIZATIONS, TYPES
 from ._rebuild import REFUSED, UTILS, _rebuild_from_type_v2
 
 _LAYOUTS = {"torch.strided": memory_format.strided}
@@ -42,8 +40,7 @@ def allowed() -> dict[str, Any]:
         "builtins.complex": complex,
         "torch._tensor._rebuild_from_type_v2": _rebuild_from_type_v2,
     }  # fmt: skip
-    found.update((f"torch.{d._name}", d) for d in ALL)
-    found.update((f"torch.{name}", Raw(np.dtype(name))) for name in FLOATS_OF_8_BITS)
+    found.update((f"torch.{d._name}", d) for d in (*ALL, *FLOATS_8))
     found.update((f"torch._utils.{name}", f) for name, f in {**UTILS, **REFUSED}.items())
     found.update((f"torch.{name}", name) for name in QUANTIZATIONS)
     for name, kind in TYPES.items():
@@ -90,9 +87,9 @@ def _written() -> dict[int, tuple[str, str]]:
     names = {
         id(x): tuple(name.rsplit(".", 1))
         for name, x in allowed().items()
-        if name.startswith("torch.") and type(x) not in (dtype, Raw)
+        if name.startswith("torch.") and type(x) is not dtype
     }
-    names.update((id(d), ("torch", d._name)) for d in ALL)
+    names.update((id(d), ("torch", d._name)) for d in (*ALL, *FLOATS_8))
     for name, kind in TYPES.items():
         names[id(kind)] = "torch.storage" if name == "UntypedStorage" else "torch", name
     names.update(

@@ -15,7 +15,6 @@ from .._dispatch.conj_neg_bits import _neg_view
 from .._ops.creation.from_arrays import from_numpy
 from .._storage.write import written
 from ..nn.parameter import Parameter
-from ._kinds import Raw
 from ._memory import ArrayMemory, FileMemory
 
 
@@ -65,13 +64,8 @@ def _rebuild_tensor_v3(
     backward_hooks: Any, dtype: Any, metadata: Any = None,
 ) -> Any:  # fmt: skip
     memory = _memory_of(storage)
-    if not isinstance(dtype, (dtype_class, Raw)):
+    if not isinstance(dtype, dtype_class):
         raise RuntimeError(f"a tensor of the file has no dtype, but {dtype!r}")
-    if isinstance(dtype, Raw) and isinstance(memory, FileMemory):
-        raise NotImplementedError(
-            f"the file holds a tensor of torch.{dtype.np}: there are no such tensors in leafax; "
-            "`leafax.serialization.read_arrays` gives arrays"
-        )
     made = memory.make(dtype.np, storage_offset, size, stride)
     return _finished(made, requires_grad, metadata)
 
