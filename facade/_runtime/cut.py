@@ -248,7 +248,11 @@ def _end(
     """Give the tensors their arrays and what later gradients need of the graph."""
     outputs, places = outcome.outputs, recipe.places
     if walk is not None:
-        for t, k, rest in zip(live, walk.outs_of(recipe, live), walk.rests, strict=True):
+        outs = walk.outs_of(recipe, live)
+        for i in walk.sharing:  # before one leaves, since it may take over its storage's data
+            if outs[i] >= 0 and live[i]._trace is trace:
+                live[i]._array = outputs[outs[i]]
+        for t, k, rest in zip(live, outs, walk.rests, strict=True):
             if t._trace is not trace:  # another thread took it
                 continue
             if k >= 0:
