@@ -18,6 +18,7 @@ graph():
 
 from . import experimental as experimental
 from . import immutable_collections as immutable_collections
+from . import passes as passes
 from . import traceback as traceback
 from ._placeholders import PH as PH
 from ._symbolic_trace import ProxyableClassMeta as ProxyableClassMeta

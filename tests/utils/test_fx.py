@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import importlib
 import math
 import operator
 import pickle
@@ -249,6 +250,18 @@ def test_tracers_of_packages() -> None:
         made = gm(lib.ones(2, 3))["feature"]
         shown.append(([*tracer.paths.values()], gm.code, np.round(made.tolist(), 4).tolist()))
     assert shown[0] == shown[1]
+
+
+def test_shapes() -> None:
+    shown = []
+    for lib in LIBS:
+        gm = lib.fx.symbolic_trace(net(lib))
+        importlib.import_module(f"{lib.__name__}.fx.passes.shape_prop").ShapeProp(gm).propagate(
+            lib.ones(2, 3)
+        )
+        notes = [n.meta["tensor_meta"] for n in gm.graph.nodes if "tensor_meta" in n.meta]
+        shown.append([str(tuple(m)) for m in notes])
+    assert shown[0] == shown[1] and len(shown[0]) > 20
 
 
 @leafax.fx.wrap

@@ -1,0 +1,3 @@
+"""PyTorch's `torch.fx.passes`: work on graphs."""
+
+from . import shape_prop as shape_prop
