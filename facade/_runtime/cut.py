@@ -249,8 +249,8 @@ def _end(
     outputs, places = outcome.outputs, recipe.places
     if walk is not None:
         outs = walk.outs_of(recipe, live)
-        for i in walk.sharing:  # before one leaves, since it may take over its storage's data
-            if outs[i] >= 0 and live[i]._trace is trace:
+        for i in walk.pending if walk.sharing else ():  # before one takes its storage's data over
+            if live[i]._trace is trace:
                 live[i]._array = outputs[outs[i]]
         for t, k, rest in zip(live, outs, walk.rests, strict=True):
             if t._trace is not trace:  # another thread took it
