@@ -204,6 +204,10 @@ class CooTensor(SparseTensor):
     def is_coalesced(self) -> bool:
         return self._coalesced
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        given = self._places, self._held.detach(), tuple(self._shape), self._coalesced
+        return CooTensor.make, given
+
     def _coalesced_(self, coalesced: bool) -> Any:
         self.__dict__["_coalesced"] = coalesced
         return self
@@ -250,6 +254,10 @@ class CompressedTensor(SparseTensor):
         made = cls._blank(shape, values)
         made.__dict__["_starts"], made.__dict__["_across"] = starts, across
         return made
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        given = self._starts, self._across, self._held.detach(), tuple(self._shape)
+        return type(self).make, given
 
     def _with(self, values: Any) -> Any:
         return type(self).make(self._starts, self._across, values, self._shape)

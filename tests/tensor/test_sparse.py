@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import pickle
 import re
 from collections.abc import Callable
 from typing import Any
@@ -116,6 +117,17 @@ def test_gradients(which: int) -> None:
     np.testing.assert_allclose(found[2], found[0], rtol=1e-12)
     if found[1] is not None:
         np.testing.assert_allclose(found[3], found[1], rtol=1e-12)
+
+
+def test_copies_and_modules() -> None:
+    for s in (coo(leafax), coo(leafax).to_sparse_csr(), coo(leafax).to_sparse_csc()):
+        back = pickle.loads(pickle.dumps(s))
+        assert type(back) is type(s) and back.to_dense().tolist() == s.to_dense().tolist()
+        module = leafax.nn.Module()
+        module.register_buffer("graph", s)
+        module.float()
+        assert module.graph.dtype is leafax.float32 and "graph" in module.state_dict()
+        assert copy.deepcopy(module).graph.layout is s.layout
 
 
 def test_sparse_leaves() -> None:
