@@ -163,7 +163,7 @@ def known(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None) -
             if v.index >= 0 and a._trace is trace:
                 parts.append(v)
                 continue
-            if len(parts) == 1 and v.index < 0 and not v.requires_grad:
+            if len(parts) == 1 and not v.requires_grad and v.index < 0:
                 out = computed(op, args, kwargs)
                 if out is not None:
                     return out
