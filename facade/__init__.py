@@ -60,11 +60,6 @@ from ._core.dtypes import device as device
 from ._core.dtypes import double as double
 from ._core.dtypes import dtype as dtype
 from ._core.dtypes import float as float
-from ._core.dtypes import float8_e4m3fn as float8_e4m3fn
-from ._core.dtypes import float8_e4m3fnuz as float8_e4m3fnuz
-from ._core.dtypes import float8_e5m2 as float8_e5m2
-from ._core.dtypes import float8_e5m2fnuz as float8_e5m2fnuz
-from ._core.dtypes import float8_e8m0fnu as float8_e8m0fnu
 from ._core.dtypes import float16 as float16
 from ._core.dtypes import float32 as float32
 from ._core.dtypes import float64 as float64

@@ -57,11 +57,6 @@ from ._core.dtypes import device as device
 from ._core.dtypes import double as double
 from ._core.dtypes import dtype as dtype
 from ._core.dtypes import float as float
-from ._core.dtypes import float8_e4m3fn as float8_e4m3fn
-from ._core.dtypes import float8_e4m3fnuz as float8_e4m3fnuz
-from ._core.dtypes import float8_e5m2 as float8_e5m2
-from ._core.dtypes import float8_e5m2fnuz as float8_e5m2fnuz
-from ._core.dtypes import float8_e8m0fnu as float8_e8m0fnu
 from ._core.dtypes import float16 as float16
 from ._core.dtypes import float32 as float32
 from ._core.dtypes import float64 as float64
@@ -280,6 +275,11 @@ from ._core.absent.dtypes import uint7 as uint7
 from ._core.absent.symbols import SymBool as SymBool
 from ._core.absent.symbols import SymFloat as SymFloat
 from ._core.absent.symbols import SymInt as SymInt
+from ._core.dtypes import float8_e4m3fn as float8_e4m3fn
+from ._core.dtypes import float8_e4m3fnuz as float8_e4m3fnuz
+from ._core.dtypes import float8_e5m2 as float8_e5m2
+from ._core.dtypes import float8_e5m2fnuz as float8_e5m2fnuz
+from ._core.dtypes import float8_e8m0fnu as float8_e8m0fnu
 from ._core.memory_format import jagged as jagged
 from ._core.memory_format import legacy_contiguous_format as legacy_contiguous_format
 from ._core.memory_format import sparse_bsc as sparse_bsc

@@ -34,6 +34,7 @@ _HOMES = {
         "uint6 uint7"
     ),
     "_core.absent.symbols": "SymBool SymFloat SymInt",
+    "_core.dtypes": ("float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz float8_e8m0fnu"),
     "_core.memory_format": (
         "jagged legacy_contiguous_format sparse_bsc sparse_bsr sparse_coo sparse_csc sparse_csr"
     ),
