@@ -146,9 +146,8 @@ def rows() -> list[str]:
         made.append(f"| {name} | " + " | ".join(f"{x:.1f}" for x in cells) + " |")
     phases = [time_phases(lib) for lib in libraries().values()]
     for name in phases[0]:
-        cells = [x for phase in phases for x in (phase[name], None)]
-        texts = ["" if x is None else f"{x:.0f}" for x in cells]
-        made.append(f"| 300 parameters: {name} | " + " | ".join(texts) + " |")
+        texts = [f"{phase[name]:.0f} | " for phase in phases]
+        made.append(f"| 300 parameters: {name} | " + " | ".join(texts) + "|")
     return made
 
 

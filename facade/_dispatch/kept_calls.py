@@ -15,7 +15,8 @@ from .._core.view_ops import Lens
 from .._host.rule import memory_of
 from .._storage.write import bump, rebind
 from .._tracing.inputs import make, put
-from .call_results import Fresh, Result, View
+from .._tracing.loop_cuts import BUDGET_BYTES
+from .call_results import Fresh, FreshView, Result, View
 
 MISSED: Any = object()  # what `KeptCall.take` returns where it has done nothing
 
@@ -85,21 +86,24 @@ class KeptCall:
 
     Attributes:
       state: the place after it, and `nodes` up to there.
-      value: of its only result, where nothing else has to be done; else None.
-      view: its only result, where that is a view and nothing else has to be done; else None.
+      fresh: the value of its only result, if that is a new tensor; else None. `value` is the same,
+        but None if anything else has to be done.
+      view: its only result, if that is a view of a tensor that was given and nothing else has to
+        be done; else None.
       plain: places and values of tensors that enter as they are, and what these are at rest;
         `read` instead where views of storages are among them. There are some if it `enters`.
       twins: places of tensors that enter and are alike: they must not be one.
       nbytes: what those that enter weigh.
       more: what it did beside its results, unless plain tensors entered and that was all.
-      results: one, or those of the sequence that `wrap` makes; `views` are those among them.
+      results: one, or those of the sequence that `wrap` makes; `views` of the call's tensors are
+        among them, and views of these or of new ones if some are `seen` through a lens.
       asks: all its tensors entered, from elsewhere than the host: there they are computed at once.
       simple: plain tensors that differ in kind entered, and that was all beside the results.
     """
 
     __slots__ = (
-        "state", "nodes", "value", "view", "plain", "read", "enters", "twins", "nbytes", "more",
-        "results", "views", "wrap", "asks", "simple",
+        "state", "nodes", "value", "fresh", "view", "plain", "read", "enters", "twins", "nbytes",
+        "more", "results", "views", "seen", "wrap", "asks", "simple",
     )  # fmt: skip
 
     def __init__(
@@ -119,23 +123,24 @@ class KeptCall:
         )  # fmt: skip
         self.nbytes = sum((e.cell or e.value).nbytes for e in into)
         self.views = [r for r in results if type(r) is View]
+        self.seen = any(type(r) is View or type(r) is FreshView for r in results)
         others = self.read or effects.writes or effects.casts or self.views
         self.more = effects if others else None
         self.asks = asks
         self.simple = not (asks or self.twins or others)
-        self.value: Value | None = None
-        self.view: View | None = None
-        first = results[0] if len(results) == 1 and wrap is None and not any(effects) else None
-        if type(first) is View:
-            self.view = first
-        elif type(first) is Fresh and not first.writes:
-            self.value = first.value
+        first = results[0] if len(results) == 1 and wrap is None else None
+        fresh = first.value if type(first) is Fresh and not first.writes else None
+        self.fresh: Value | None = fresh
+        self.value = None if any(effects) else fresh
+        self.view = first if type(first) is View and not any(effects) else None
 
     def take(self, trace: Trace, tensors: list[Any]) -> Any:
         """Do what the call did and return its result; MISSED if a tensor is not as it was."""
         view = self.view
         with sharing:
             if view is not None:  # most calls with more to do than to make a tensor
+                if local.settings.view_replay:
+                    return MISSED
                 t = tensors[view.source]
                 viewed = t._viewed
                 if viewed is None or viewed[1] is not view.above or t._creation != view.of_source:
@@ -150,7 +155,11 @@ class KeptCall:
                     return MISSED  # another thread may have changed it just now
                 if id(t) in entered:
                     return MISSED
-            if running and self.enters or not (self.simple or self._may(trace, tensors)):
+            if self.enters and (running or trace.nbytes > BUDGET_BYTES):
+                return MISSED  # and what is done then may cut
+            if self.seen and local.settings.view_replay:
+                return MISSED
+            if not (self.simple or self._may(trace, tensors)):
                 return MISSED
             for i, value, _ in self.plain:
                 put(tensors[i], value, trace)
@@ -158,6 +167,8 @@ class KeptCall:
             trace.state = self.state
             if self.more is not None:
                 self._do(self.more, trace, tensors)
+            if self.fresh is not None:
+                return make(self.fresh, trace)
             if self.wrap is None:
                 return self.results[0].make(trace, tensors)
             return self.wrap([r.make(trace, tensors) for r in self.results])

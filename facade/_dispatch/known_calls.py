@@ -21,7 +21,7 @@ from .._core.dtypes import dtype as dtype_class
 from .._core.handle import Handle
 from .._core.trie import LEAF, Mode, Trace, local
 from .._host.compute import computed
-from .._tracing.loop_cuts import BUDGET, BUDGET_BYTES
+from .._tracing.loop_cuts import BUDGET
 from .._tracing.miss import number_part
 from .call_effects import Before, is_plain
 from .kept_calls import MISSED
@@ -92,8 +92,8 @@ def in_one_step(fn: F, op: Op | None = None) -> F:
             key = _with_casts(state.mode, key, tensors)
         kept = state.next.get(key)
         if kept is not None:
-            if kept.nodes > (local.budget or BUDGET) or trace.nbytes > BUDGET_BYTES:
-                return fn(*args, **kwargs)  # which cuts
+            if kept.nodes > (local.budget or BUDGET) or local.vmap is not None:
+                return fn(*args, **kwargs)  # which cuts, or records an example
             if kept.value is not None:
                 trace.state = kept.state
                 out = new(_tensor_class)

@@ -12,6 +12,7 @@ from leafax.functional.program.op import TABLE, Op
 
 from ..._core.handle import Handle
 from ..._core.python_data import name_of_type
+from ..._dispatch.known_calls import in_one_step
 from ..._dispatch.record import apply, known, known_of_one
 from ..._ops.calls.functions import function, named, uniform
 from ..._ops.creation.factories import empty_like, zeros_like
@@ -38,6 +39,11 @@ def with_inplace(op: Op, name: str) -> Callable[..., Any]:
     """Return the function of an elementwise op with `inplace` as its last argument."""
     count = len(op.parameters)
 
+    @in_one_step
+    def write(*args: Any, **kwargs: Any) -> Any:
+        args, kwargs = uniform(op, args, kwargs)
+        return apply_inplace(sloped(op, *args, **kwargs), *args, **kwargs)
+
     def fn(input: Any, *args: Any, inplace: bool = False, **kwargs: Any) -> Any:
         if len(args) == count:
             *rest, inplace = args
@@ -48,9 +54,9 @@ def with_inplace(op: Op, name: str) -> Callable[..., Any]:
             if out is not None:
                 return out
         need_tensor(name + "_" if inplace else name, input)
-        args, kwargs = uniform(op, (input, *args), kwargs)
         if inplace:
-            return apply_inplace(sloped(op, *args, **kwargs), *args, **kwargs)
+            return write(input, *args, **kwargs)
+        args, kwargs = uniform(op, (input, *args), kwargs)
         return apply(op, *args, **kwargs)
 
     return named(fn, op, name)
