@@ -17,7 +17,7 @@ Compile = Callable[[Any], Any]
 
 
 class Shown(NamedTuple):
-    """What a program shows: its results, its state at the end, and the function that it called."""
+    """Results of a program, its state at the end, and the function that it called."""
 
     results: Any
     state: Any
