@@ -15,6 +15,7 @@ from leafax.functional.program.op import Op
 from leafax.functional.program.options import may_run_op_by_op
 
 from .._core.locks import sharing
+from .._core.handle import Handle
 from .._core.run_log import at_once
 from .compute import arrays_of, may_be_computed, plan_for
 from .plans import MOST
@@ -61,7 +62,7 @@ def write_part(t: Any, memory: np.ndarray, value: Any, index: tuple[Any, ...]) -
             return False
         new: Any = value
     else:
-        new = memory_of(value)
+        new = memory_of(value) if isinstance(value, Handle) else None
         if new is None:
             return False
         if new.dtype != memory.dtype:

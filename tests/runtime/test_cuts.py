@@ -516,6 +516,7 @@ def test_the_order_of_its_tensors_makes_no_other_program() -> None:
     assert plans[0] is plans[1]
 
 
+@pytest.mark.usefixtures("all_recorded")
 def test_what_nobody_reads_is_not_computed_op_by_op() -> None:
     x = leafax.arange(40)
     x.tolist()
