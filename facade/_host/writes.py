@@ -14,8 +14,8 @@ import numpy as np
 from leafax.functional.program.op import Op
 from leafax.functional.program.options import may_run_op_by_op
 
-from .._core.locks import sharing
 from .._core.handle import Handle
+from .._core.locks import sharing
 from .._core.run_log import at_once
 from .compute import arrays_of, may_be_computed, plan_for
 from .plans import MOST
