@@ -147,7 +147,7 @@ globals().update(_UNSAFE)
 _COMPOSED = _COMPOSED | _BUFFERS | _DENSE | _REMOVED
 globals().update(_COMPOSED)
 
-# Functions and methods that are more than an op of the table, and yet record by their arguments.
+# Methods that are more than an op of the table, and yet record by their arguments.
 _STEPS = frozenset({
     "contiguous", "expand_as", "split", "view", "view_as",
 })  # fmt: skip
@@ -195,5 +195,3 @@ __all__ = [  # noqa: PLE0604
 ]  # fmt: skip
 
 _wrap_functions(globals(), __all__)
-for _name in _STEPS.intersection(__all__):
-    globals()[_name] = _in_one_step(globals()[_name])

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..._dispatch.known_calls import in_one_step
 
+
+@in_one_step
 def split(
     tensor: Any, split_size_or_sections: int | Sequence[int], dim: int = 0
 ) -> tuple[Any, ...]:
