@@ -135,6 +135,8 @@ def asarray(
         obj = from_dlpack(obj)
     if isinstance(obj, (bytes, bytearray, memoryview)):
         obj = frombuffer(obj, dtype=dtype or of(default_float()))
+    if hasattr(obj, "untyped"):  # storages, which are made of tensors
+        obj = obj.whole(dtype or of(default_float())).data
     aliasable = isinstance(obj, (Handle, jax.Array, np.ndarray))
     if copy is False and isinstance(obj, np.generic):
         raise RuntimeError(

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import warnings
+from functools import cached_property
 from typing import Any
 from weakref import ref
+
+import numpy as np
 
 from leafax.functional.program.dtypes import cpp_name, scalar_name
 
 from ..._core.dtypes import device, dtype, uint8
 from ..._core.handle import Handle
+from ..._core.host_transfer import snapshot
 from ..._core.python_data import is_sequence
 from ..._core.trie import local, resting
 from ..._core.vmap_checks import refuse_in_vmap
@@ -19,7 +23,9 @@ from ..._storage.enter import enter
 from ..._storage.shared_storage import storage_of
 from ..._tracing.inputs import make
 from .factories import empty
+from .from_arrays import wrap
 from .from_data import tensor
+from .mapped_file import mapped_file
 
 _warned = False
 
@@ -55,9 +61,26 @@ class UntypedStorage:
     """
 
     is_cuda = is_sparse = is_sparse_csr = False
+    _mapped: Any = None
 
     def __init__(self, tensor: Any = 0, *, device: Any = None) -> None:
-        self._tensor = tensor if isinstance(tensor, Handle) else _bytes(tensor, device)
+        if isinstance(tensor, np.memmap):  # a tensor is made of a file's bytes when they are used
+            self._mapped = tensor
+        else:
+            self._tensor = tensor if isinstance(tensor, Handle) else _bytes(tensor, device)
+
+    @classmethod
+    def from_file(cls, filename: Any, shared: bool = False, nbytes: int = 0) -> UntypedStorage:
+        """Return the first bytes of a file as memory; its slices are read when they are used.
+
+        Args:
+          shared: False; what is written to JAX's arrays does not get into files.
+        """
+        return cls(mapped_file(filename, shared, nbytes))
+
+    @cached_property
+    def _tensor(self) -> Any:
+        return wrap(snapshot(self._mapped))
 
     def data_ptr(self) -> int:
         """Return a number that stands for the memory; 0 if it has no bytes."""
@@ -67,9 +90,15 @@ class UntypedStorage:
 
     def nbytes(self) -> int:
         """Return the number of bytes."""
+        if "_tensor" not in vars(self):
+            return self._mapped.nbytes  # type: ignore[no-any-return]
         return storage_bytes(self._tensor)
 
     __len__ = size = nbytes
+
+    def untyped(self) -> UntypedStorage:
+        """Return the memory itself."""
+        return self
 
     def element_size(self) -> int:
         """Return 1: a byte."""
@@ -135,7 +164,14 @@ class UntypedStorage:
         return False
 
     def __getitem__(self, index: Any) -> Any:
-        """Return a byte as a number; runs the program."""
+        """Return a byte as a number, which runs the program, or a part of a file that is mapped."""
+        if isinstance(index, slice) and self._mapped is not None:
+            start, stop, step = index.indices(len(self))
+            if step != 1:
+                raise RuntimeError(
+                    f"Trying to slice with a step of {step}, but only a step of 1 is supported"
+                )
+            return type(self)(self._mapped[start:stop])
         if not isinstance(index, int):
             raise TypeError(f"can't index a torch.UntypedStorage with {type(index).__name__}")
         index += len(self) if index < 0 else 0
@@ -254,12 +290,8 @@ def check_source(t: Any, source: UntypedStorage) -> None:
     if isinstance(source, TypedStorage) and source.dtype is not t.dtype:
         raise RuntimeError(
             f"Expected a Storage of type {cpp_name(t._v.dtype)} or an UntypedStorage, but got type "
-            f"{_scalar(source.dtype)} for argument 1 'storage'"
+            f"{scalar_name(source.dtype.np)} for argument 1 'storage'"
         )
-
-
-def _scalar(kind: Any) -> str:
-    return scalar_name(kind.np)
 
 
 __all__ = ["TypedStorage", "UntypedStorage", "is_storage", "storage", "untyped_storage"]
