@@ -47,6 +47,7 @@ import leafax  # noqa: E402
 LAYERS = ("resnet", "encoder")  # models of `nn`, of `layers_torch.py`
 WARM = 5
 WARM_CHAIN = 50  # a chain of 2000 ops runs op by op until that has cost a part of compiling it
+COMPILED = "leafax.compile"
 TENSORS = "-tensors"  # ends the name of a program whose batches are tensors already
 
 
@@ -93,6 +94,14 @@ def imperative_contender(name: str, make: Callable[[], Any], keep: bool = False)
     return Contender(name, run)
 
 
+def compiled_contender(make: Callable[[], Any], keep: bool = False) -> Contender:
+    """The same program, its step given to `leafax.compile`."""
+    step, state, batch = make()
+    batch = kept(batch) if keep else batch
+    compiled = leafax.compile(lambda given: step(state, given)[1])
+    return Contender(COMPILED, lambda i: float(compiled(batch(i)).item()))
+
+
 def contenders(program: str) -> list[Contender]:
     """leafax first, then the hand-written step, then torch where there is one."""
     if program in LAYERS:
@@ -101,10 +110,13 @@ def contenders(program: str) -> list[Contender]:
     if program == "finetune":
         return [
             imperative_contender("leafax", leafax_finetune_head),
+            compiled_contender(leafax_finetune_head),
             handwritten_contender(handwritten.make_finetune_head),
         ]
+    ours = getattr(leafax_programs(), f"make_{program}")
     made = [
-        imperative_contender("leafax", getattr(leafax_programs(), f"make_{program}"), keep),
+        imperative_contender("leafax", ours, keep),
+        compiled_contender(ours, keep),
         handwritten_contender(getattr(handwritten, f"make_{program}"), keep),
     ]
     if importlib.util.find_spec("torch"):
@@ -120,6 +132,7 @@ def layer_contenders(program: str) -> list[Contender]:
     by_hand = getattr(layers_by_hand, f"make_{program}")
     made = [
         imperative_contender("leafax", getattr(ours, f"make_{program}")),
+        compiled_contender(getattr(ours, f"make_{program}")),
         imperative_contender("leafax, functions", getattr(ours, f"make_{program}_functions")),
         handwritten_contender(by_hand),
     ]
@@ -163,7 +176,9 @@ def measure(program: str, rounds: int, steps: int) -> list[str]:
             f"{min(times[c.name]) * 1e3:.2f} | {ratio:.3f} | {low:.3f} to {high:.3f} | "
             f"{first[c.name]:.2f} | {worst:.1e} |"
         )
-    rows.append(f"| | | | | | | | {programs:.0f} program a step, {compiles} compiles |")
+    low, ratio, high = ratios(times[COMPILED], times["jax.jit"])
+    told = f"{COMPILED} / jax.jit {ratio:.3f} | {low:.3f} to {high:.3f}"
+    rows.append(f"| | | | {told} | | | {programs:.0f} program a step, {compiles} compiles |")
     return rows
 
 
