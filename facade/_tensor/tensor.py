@@ -12,7 +12,7 @@ from leafax.functional.program.op import TABLE
 
 from .._core.faults import check_faults
 from .._core.handle import Handle
-from .._core.host_transfer import on_host, raw
+from .._core.host_transfer import on_host, raw, to_device
 from .._core.trie import local
 from .._core.vmap_checks import hides_grad
 from .._core.warn_once import drops_imaginary, warn_once
@@ -22,6 +22,8 @@ from .._dispatch.export import function_of
 from .._dispatch.record import register
 from .._dispatch.tangents import get_tangent
 from .._host.compute import INTEGER
+from .._host.looks import MOST
+from .._host.rule import is_free, memory_of
 from .._ops.creation.dlpack import exported
 from .._ops.creation.from_data import tensor
 from .._ops.creation.legacy_constructors import legacy_tensor
@@ -100,7 +102,12 @@ class Tensor(FactsMixin, DeviceMixin, AutogradMixin):
         return array if dtype is None else array.astype(dtype, copy=False)
 
     def jax(self) -> Any:
-        """Return the values as the JAX array that holds them, without a copy; runs the program."""
+        """Return the values as the JAX array that holds them; runs the program.
+
+        It is a copy only of small data that lie on the host, which stay there.
+        """
+        if self._v.numel <= MOST and is_free() and (found := memory_of(self)) is not None:
+            return to_device(found)
         return observe(self, "jax()")  # type: ignore[no-any-return]
 
     def __jax_array__(self) -> Any:
