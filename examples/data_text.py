@@ -68,3 +68,15 @@ def batches(tokens: Tokens, size: int, seed: int | None = None) -> Iterator[Toke
     for start in range(0, count if seed is None else count - size + 1, size):
         some = order[start : start + size]
         yield Tokens(tokens.ids[some], tokens.labels[some])
+
+
+def endless(tokens: Tokens, size: int, steps: int) -> Iterator[Tokens]:
+    """Batches of as many epochs as the steps need."""
+    epoch = 0
+    while steps > 0:
+        for batch in batches(tokens, size, seed=epoch):
+            if steps == 0:
+                return
+            yield batch
+            steps -= 1
+        epoch += 1

@@ -12,13 +12,12 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
-from data_text import Stories, Tokens, batches, load_reuters
+from data_text import Stories, Tokens, batches, endless, load_reuters
 from models.minilm import MiniLM, Tokenizer, load_pretrained
 
 import leafax as torch
@@ -123,18 +122,6 @@ def prepared(recipe: str, ids: Any, classes: int) -> tuple[Model, list[Any]]:
 
 def parameters_of(optimizer: Any) -> list[Any]:
     return [p for group in optimizer.param_groups for p in group["params"]]
-
-
-def endless(train: Tokens, size: int, steps: int) -> Iterator[Tokens]:
-    """Batches of as many epochs as the steps need."""
-    epoch = 0
-    while steps > 0:
-        for batch in batches(train, size, seed=epoch):
-            if steps == 0:
-                return
-            yield batch
-            steps -= 1
-        epoch += 1
 
 
 def accuracy(model: Model, test: Tokens, size: int) -> float:
