@@ -161,6 +161,7 @@ def _entering(of: Overridable) -> tuple[CodeType, FunctionType]:
     inner.__kwdefaults__ = old.__kwdefaults__
     inner.__dict__.update(old.__dict__)
     inner.__doc__, inner.__module__ = old.__doc__, old.__module__
+    inner.__annotations__ = old.__annotations__
     inner.__qualname__ = old.__qualname__
     enter = Overridden(of, inner).enter
     code = _example(old.__code__.co_freevars)

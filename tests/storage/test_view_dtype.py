@@ -77,7 +77,7 @@ def test_storages() -> None:
 
 def test_the_warning_of_typed_storages() -> None:
     for lib in (torch, leafax):
-        module = getattr(lib, "storage", None) or leafax._ops.creation.storage_objects
+        module = lib.storage if lib is torch else leafax._ops.creation.storage_objects
         lib.ones(1)._typed_storage()
         if lib is torch:
             module._reset_warn_typed_storage_removal()

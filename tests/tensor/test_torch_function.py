@@ -326,5 +326,8 @@ def test_plain_programs_pay_nothing(call: str) -> None:
         "  __torch_function__ = classmethod(lambda *args: 'asked')\n"
         "assert CALL == 'asked'\n"
         "assert leafax.add.__code__ is not code\n"
+        "import inspect\n"
+        "told = str(inspect.signature(leafax.special.polygamma))\n"
+        "assert told.startswith(\"(n: 'int', input: \"), told\n"
     )
     subprocess.run([sys.executable, "-c", program.replace("CALL", call)], check=True)
