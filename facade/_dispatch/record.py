@@ -22,7 +22,7 @@ from .._core.grad_modes import within
 from .._core.handle import Handle
 from .._core.locks import sharing
 from .._core.trie import Mode, State, Trace, local
-from .._host.compute import computed
+from .._host.compute import arrays_of, computed
 from .._storage.enter import enter, values_of
 from .._storage.pending_views import view
 from .._tracing.inputs import make
@@ -96,6 +96,8 @@ def _applied(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     compose = composed.get(op)
     if compose is not None:
         out = compose(args, kwargs)
+        if out is None and isinstance(args[0], Handle) and args[0]._v.index < 0:
+            out = computed(op, args, kwargs)
         if out is not None:
             return out
     if op.view:
@@ -164,9 +166,12 @@ def known(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None) -
                 parts.append(v)
                 continue
             if len(parts) == 1 and not v.requires_grad and v.index < 0:
-                out = computed(op, args, kwargs)
-                if out is not None:
-                    return out
+                if op not in composed:
+                    out = computed(op, args, kwargs)
+                    if out is not None:
+                        return out
+                elif arrays_of(op, args, kwargs) is not None:
+                    return None  # what it is composed of is computed at once
             if a._stale is None or op.differentiable:
                 parts.append(enter(a, trace))
             else:

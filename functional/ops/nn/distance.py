@@ -78,11 +78,11 @@ def pairwise_distance(
         elif p == 0:
             y = (size != 0).astype(d.dtype).sum(-1, keepdims=keepdim)
         else:
-            positive = size > 0
-            safe = jnp.where(positive, size, jnp.ones((), d.dtype))
-            powers = jnp.where(positive, safe**p, jnp.zeros((), d.dtype))
+            zero = size == 0  # not NaN, which stays
+            safe = jnp.where(zero, jnp.ones((), d.dtype), size)
+            powers = jnp.where(zero, jnp.zeros((), d.dtype), safe**p)
             total = powers.sum(-1, keepdims=keepdim)
-            some = total > 0
-            roots = jnp.where(some, total, jnp.ones((), d.dtype)) ** (1 / p)
-            y = jnp.where(some, roots, jnp.zeros((), d.dtype))
+            none = total == 0
+            roots = jnp.where(none, jnp.ones((), d.dtype), total) ** (1 / p)
+            y = jnp.where(none, jnp.zeros((), d.dtype), roots)
     return cast(y.reshape(()) if scalar else y, real_of(a.dtype))
