@@ -8,6 +8,7 @@ from typing import Any
 
 _given: set[str] = set()
 _always = False
+_asked = 0  # how often a warning was due, given or not
 
 
 def warn_once(text: str, key: str | None = None) -> None:
@@ -16,6 +17,8 @@ def warn_once(text: str, key: str | None = None) -> None:
     Args:
       key: what is once, where the words tell of the case.
     """
+    global _asked
+    _asked += 1
     if (key or text) in _given and not _always:
         return
     _given.add(key or text)
@@ -24,10 +27,17 @@ def warn_once(text: str, key: str | None = None) -> None:
 
 def warn(text: str) -> None:
     """Warn of the user's call, however deep what warns lies."""
+    global _asked
+    _asked += 1
     level, frame = 1, sys._getframe(0)
     while frame.f_back is not None and _is_ours(frame):
         level, frame = level + 1, frame.f_back
     warnings.warn(text, UserWarning, stacklevel=level)
+
+
+def warnings_due() -> int:
+    """Return how often a warning was due so far, so that a call that warns is known as one."""
+    return _asked
 
 
 def _is_ours(frame: Any) -> bool:

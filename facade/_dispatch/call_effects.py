@@ -11,6 +11,7 @@ from .._core.handle import tensors_in
 from .._core.pieces import Pieces, read_of
 from .._core.trie import NODE, NOWHERE, Trace, Value
 from .._core.view_ops import Lens
+from .._core.warn_once import warnings_due
 from .._host.rule import memory_of
 from .._tracing import inputs
 from .._tracing.inputs import rests
@@ -27,7 +28,7 @@ class Before:
 
     __slots__ = (
         "trace", "tensors", "state", "values", "ways", "counts", "shared", "inputs", "undo",
-        "sources", "graph", "cast", "on_host",
+        "sources", "graph", "cast", "on_host", "warned",
     )  # fmt: skip
 
     def __init__(self, trace: Trace, tensors: list[Any]) -> None:
@@ -40,6 +41,7 @@ class Before:
         self.sources, self.graph = len(trace.sources), _notes(trace)
         self.cast = set(casts.kept) if trace.state.mode.autocast is not None else None
         self.on_host = bool(tensors) and memory_of(tensors[0]) is not None
+        self.warned = warnings_due()
 
     def keep(self, key: Any, out: Any) -> None:
         """Keep what the call did under `key`, if that can be told."""
@@ -47,7 +49,7 @@ class Before:
         path = state.since(self.state) if state is not self.state else []
         if state.mode is not self.state.mode or path and path[0].parent is not self.state:
             return
-        if _notes(trace) != self.graph:
+        if _notes(trace) != self.graph or warnings_due() != self.warned:  # it may warn again
             return
         new = {v for s in path for v in s.values}
         entries = self._entries([s.value for s in path if type(s.entry) is Input], new)
