@@ -11,7 +11,7 @@ from .._core.run_log import at_once
 from .compute import kind_of, tensor_on
 from .plans import MOST
 from .rule import is_free, memory_of
-from .writes import write_part
+from .writes import overlaps, write_part
 
 
 def read_places(t: Any, keys: tuple[Any, ...]) -> Any:
@@ -43,6 +43,8 @@ def write_places(t: Any, keys: tuple[Any, ...], value: Any) -> bool:
     with sharing:
         memory, arrays = memory_of(t), _arrays(keys)
         if memory is None or arrays is None:
+            return False
+        if any([overlaps(memory, a) for a in arrays]):  # PyTorch may refuse it
             return False
         return write_part(t, memory, value, arrays)
 

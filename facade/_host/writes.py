@@ -113,7 +113,8 @@ _CAST_ALIKE = frozenset(
 )
 
 
-def _overlaps(memory: np.ndarray, array: Any) -> bool:
+def overlaps(memory: np.ndarray, array: Any) -> bool:
+    """Return whether an operand may lie in the memory that is written to."""
     return type(array) is _ndarray and np.may_share_memory(memory, array)
 
 
@@ -180,7 +181,7 @@ def write_at_once(op: Op, t: Any, args: tuple[Any, ...], kwargs: dict[str, Any])
         if found is None:
             return False
         arrays = found[1]
-        if t._shares and any([_overlaps(memory, a) for a in arrays[1:]]):
+        if t._shares and any([overlaps(memory, a) for a in arrays[1:]]):
             return False  # they may overlap, which PyTorch refuses
         plan = plan_for(op, given, kwargs, *found)
         if plan is None:
