@@ -107,3 +107,21 @@ class Event:
         if self._time is None or end_event._time is None:
             raise RuntimeError("Both events must be recorded before calculating elapsed time.")
         return (end_event._time - self._time) * 1e3
+
+
+class StreamContext:
+    """A block that is to run in a stream; there is one order, so it changes nothing."""
+
+    def __init__(self, stream: Any) -> None:
+        self.stream = stream
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *exc_info: object) -> None:
+        pass
+
+
+def stream(stream: Any) -> StreamContext:
+    """Return a block that is to run in a stream: there is one order."""
+    return StreamContext(stream)

@@ -6,24 +6,8 @@ from typing import Any
 
 from .._api.streams import Event as Event
 from .._api.streams import Stream as Stream
-
-
-class StreamContext:
-    """A block that is to run in a stream: there is one order."""
-
-    def __init__(self, stream: Any) -> None:
-        self.stream = stream
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, *exc_info: object) -> None:
-        pass
-
-
-def stream(stream: Any) -> StreamContext:
-    """Return a block that is to run in a stream: there is one order."""
-    return StreamContext(stream)
+from .._api.streams import StreamContext as StreamContext
+from .._api.streams import stream as stream
 
 
 def current_stream(device: Any = None) -> Stream:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._core import dtypes
 from .._core.handle import Handle
 from .._core.memory_format import strided
+from .._ops.creation.legacy_constructors import make_type
 
 
 class _CudaTensorType(type):
@@ -29,19 +29,15 @@ class _CudaTensorType(type):
         return f"<class 'torch.cuda.{cls.__name__}'>"
 
 
-def _type(name: str, dtype: Any) -> Any:
-    made = _CudaTensorType(name, (), {"dtype": dtype})
-    made.__doc__ = f"Tensors of {dtype} on a GPU; `leafax.tensor(..., device='cuda')` makes them."
-    return made
+_ABOUT = "Tensors of {} on a GPU; `leafax.tensor(..., device='cuda')` makes them."
 
-
-FloatTensor = _type("FloatTensor", dtypes.float32)
-DoubleTensor = _type("DoubleTensor", dtypes.float64)
-HalfTensor = _type("HalfTensor", dtypes.float16)
-BFloat16Tensor = _type("BFloat16Tensor", dtypes.bfloat16)
-LongTensor = _type("LongTensor", dtypes.int64)
-IntTensor = _type("IntTensor", dtypes.int32)
-ShortTensor = _type("ShortTensor", dtypes.int16)
-CharTensor = _type("CharTensor", dtypes.int8)
-ByteTensor = _type("ByteTensor", dtypes.uint8)
-BoolTensor = _type("BoolTensor", dtypes.bool)
+FloatTensor = make_type(_CudaTensorType, "FloatTensor", _ABOUT)
+DoubleTensor = make_type(_CudaTensorType, "DoubleTensor", _ABOUT)
+HalfTensor = make_type(_CudaTensorType, "HalfTensor", _ABOUT)
+BFloat16Tensor = make_type(_CudaTensorType, "BFloat16Tensor", _ABOUT)
+LongTensor = make_type(_CudaTensorType, "LongTensor", _ABOUT)
+IntTensor = make_type(_CudaTensorType, "IntTensor", _ABOUT)
+ShortTensor = make_type(_CudaTensorType, "ShortTensor", _ABOUT)
+CharTensor = make_type(_CudaTensorType, "CharTensor", _ABOUT)
+ByteTensor = make_type(_CudaTensorType, "ByteTensor", _ABOUT)
+BoolTensor = make_type(_CudaTensorType, "BoolTensor", _ABOUT)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from .._api import streams
+from .._api.streams import StreamContext as StreamContext
+from .._api.streams import stream as stream
 from .._core.jax_devices import list_gpus
 
 __all__ = [
@@ -41,24 +43,6 @@ class Event(streams.Event):
     ) -> None:  # fmt: skip
         _need("Tried to instantiate dummy base class Event")
         super().__init__("cuda", enable_timing)
-
-
-class StreamContext:
-    """A block that is to run in a stream; None, or a machine without a GPU, changes nothing."""
-
-    def __init__(self, stream: Any) -> None:
-        self.stream = stream
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, *exc_info: object) -> None:
-        pass
-
-
-def stream(stream: Any) -> StreamContext:
-    """Return a block that is to run in a stream: there is one order."""
-    return StreamContext(stream)
 
 
 def current_stream(device: Any = None) -> Stream:

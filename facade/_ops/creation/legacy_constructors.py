@@ -155,19 +155,34 @@ class TensorType(type):
         return f"<class 'torch.{cls.__name__}'>"
 
 
-def _type(name: str, dtype: Any) -> Any:
-    made = TensorType(name, (), {"dtype": dtype})
-    made.__doc__ = f"Tensors of {dtype}."
+_ABOUT = "Tensors of {}."
+#: The types of both kinds, by their names.
+DTYPES = {
+    "FloatTensor": dtypes.float32, "DoubleTensor": dtypes.float64, "HalfTensor": dtypes.float16,
+    "BFloat16Tensor": dtypes.bfloat16, "LongTensor": dtypes.int64, "IntTensor": dtypes.int32,
+    "ShortTensor": dtypes.int16, "CharTensor": dtypes.int8, "ByteTensor": dtypes.uint8,
+    "BoolTensor": dtypes.bool,
+}  # fmt: skip
+
+
+def make_type(metaclass: Any, name: str, about: str) -> Any:
+    """Return a type of tensors of one dtype.
+
+    Args:
+      about: its docstring, in which `{}` stands for the dtype.
+    """
+    made = metaclass(name, (), {"dtype": DTYPES[name]})
+    made.__doc__ = about.format(DTYPES[name])
     return made
 
 
-FloatTensor = _type("FloatTensor", dtypes.float32)
-DoubleTensor = _type("DoubleTensor", dtypes.float64)
-HalfTensor = _type("HalfTensor", dtypes.float16)
-BFloat16Tensor = _type("BFloat16Tensor", dtypes.bfloat16)
-LongTensor = _type("LongTensor", dtypes.int64)
-IntTensor = _type("IntTensor", dtypes.int32)
-ShortTensor = _type("ShortTensor", dtypes.int16)
-CharTensor = _type("CharTensor", dtypes.int8)
-ByteTensor = _type("ByteTensor", dtypes.uint8)
-BoolTensor = _type("BoolTensor", dtypes.bool)
+FloatTensor = make_type(TensorType, "FloatTensor", _ABOUT)
+DoubleTensor = make_type(TensorType, "DoubleTensor", _ABOUT)
+HalfTensor = make_type(TensorType, "HalfTensor", _ABOUT)
+BFloat16Tensor = make_type(TensorType, "BFloat16Tensor", _ABOUT)
+LongTensor = make_type(TensorType, "LongTensor", _ABOUT)
+IntTensor = make_type(TensorType, "IntTensor", _ABOUT)
+ShortTensor = make_type(TensorType, "ShortTensor", _ABOUT)
+CharTensor = make_type(TensorType, "CharTensor", _ABOUT)
+ByteTensor = make_type(TensorType, "ByteTensor", _ABOUT)
+BoolTensor = make_type(TensorType, "BoolTensor", _ABOUT)
