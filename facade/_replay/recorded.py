@@ -154,7 +154,8 @@ class Recorded:
             source = self._known.get(id(t))
             if source is None or id(t) in states or t._array is not None:
                 continue
-            if t._v.index in self._places or before.values.get(id(t)) is t._v:
+            is_read = t._lens and t._store.cell._v.index in self._places  # from its storage
+            if is_read or t._v.index in self._places or before.values.get(id(t)) is t._v:
                 continue
             if is_shared(t):
                 raise NotReplayable("it writes to a tensor that shares memory with another")

@@ -103,9 +103,9 @@ def _join(t: Any, store: Storage) -> None:
 
 
 def unshare(t: Any) -> None:
-    """Give a resting tensor its storage back once all that shared it are gone."""
+    """Give a resting tensor that is all of its storage the array, once who shared it are gone."""
     store = t._store
-    if t is store.cell or t._stale is not None or store.cell._array is None:
+    if t._lens or t is store.cell or t._stale is not None or store.cell._array is None:
         return
     if all(m() is None or m() is t for m in store.members):
         t._array, t._shares = store.cell._array, False

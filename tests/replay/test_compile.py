@@ -215,6 +215,30 @@ def test_a_view_that_is_held_sees_the_update() -> None:
     compare(training(before=hold))
 
 
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda x: x.T.detach(),
+        lambda x: x[1:].data,
+        lambda x: nn.Buffer(x[0].expand(3, 3)),
+    ],
+)
+def test_a_detached_view_that_outlived_its_base_is_read(make: Any) -> None:
+    """It has all of the memory to itself, yet sees it in an order of its own."""
+    view = make(leafax.arange(9.0).reshape(3, 3) * 2)
+    want = view.numpy().copy()
+
+    @leafax.compile
+    def add(x: Any) -> Any:
+        return x + view[:2]
+
+    for k in range(4):
+        np.testing.assert_array_equal(add(leafax.full((2, 3), float(k))).numpy(), want[:2] + k)
+    view[0, 0] = -1.0
+    want[:, 0] = view.numpy()[:, 0]
+    np.testing.assert_array_equal(add(leafax.ones(2, 3)).numpy(), want[:2] + 1)
+
+
 def test_a_learning_rate_that_changes_compiles_nothing() -> None:
     fn, ran = compare(training(before=schedule, n=14))
     assert replays(fn) == 1
