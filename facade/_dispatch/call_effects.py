@@ -9,7 +9,7 @@ from leafax.functional.program.program import Input
 from .._core.cast_tensors import casts
 from .._core.handle import tensors_in
 from .._core.pieces import Pieces, read_of
-from .._core.trie import NODE, NOWHERE, Trace, Value
+from .._core.trie import NODE, NOWHERE, State, Trace, Value
 from .._core.view_ops import Lens
 from .._core.warn_once import warnings_due
 from .._host.rule import memory_of
@@ -70,6 +70,8 @@ class Before:
             asks = 0 < len(entries) == len(self.tensors) and not self.on_host
             asks = asks and not any(e.value.requires_grad for e in entries)
             self.state.next[key] = KeptCall(state, effects, results, wrap, asks)  # type: ignore[arg-type]
+            for s in path:
+                _note_numbers(s, self.state, key)
 
     def _entries(self, arrays: list[Value], new: set[Value]) -> list[Entry] | None:
         """Return which tensors entered as which values; None if anything else entered."""
@@ -171,6 +173,15 @@ class Before:
                 whole = _pieces(lens, read)
                 return View(out._v, i, above, whole, step, out._creation, t._creation)
         return None
+
+
+def _note_numbers(step: State, before: State, key: Any) -> None:
+    """Note that a call takes a step: once the step's numbers change, the call is made anew."""
+    parent = step.parent
+    if parent is not None and parent.numbers is not None:
+        for baked, calls in parent.numbers.values():
+            if parent.next.get(baked) is step:
+                calls.append((before, key))
 
 
 def is_plain(trace: Trace, tensors: list[Any]) -> bool:

@@ -101,11 +101,14 @@ def miss(trace: Trace, key: Any, op: Op, args: Any, kwargs: Any, written: Any = 
         baked = state.numbers.get(place)
         if baked is None and site not in _CHANGING and not _varies(site, args, kwargs, numbers):
             made = _new(trace, key, op, args, kwargs)
-            state.numbers[place] = key  # not of a call that was refused
+            state.numbers[place] = key, []  # not of a call that was refused
             return made
         if baked is not None:
             _CHANGING.add(site)
-            state.next.pop(baked, None)
+            state.next.pop(baked[0], None)
+            for before, known in baked[1]:
+                before.next.pop(known, None)
+            baked[1].clear()
         return _with_inputs(trace, op, args, kwargs, numbers)
     return _new(trace, key, op, args, kwargs)
 

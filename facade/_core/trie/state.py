@@ -30,7 +30,8 @@ class State:
       saves: what PyTorch would save of the op, see `_rules/saved_columns.py`.
       lens: how the view that this step makes reads its source, see `pending_views.py`.
       used: when a program that ends here ran last, by the thread's count of cuts.
-      numbers: places of Python numbers: the key that was baked in there first.
+      numbers: places of Python numbers: the key that was baked in there first, and known calls
+        that take this step, each with the place where it begins.
       node_class: the class of its graph nodes, once one was asked for.
       again: whether a walk through what was freed reads anything, see `residual_plan.py`.
     """
