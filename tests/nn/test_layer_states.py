@@ -62,14 +62,14 @@ def test_dropout_draws_anew_in_the_same_program():
     _steps(leafax, net, 4)
     leafax.explain(clear=True)
     x, outputs = leafax.ones(2, 3, 4, 4, dtype=leafax.float64), []
-    for _ in range(4):
+    for _ in range(6):
         outputs.append(net(x).detach())
         leafax.synchronize()
-    assert len({str(out.tolist()) for out in outputs}) == 4
+    assert len({str(out.tolist()) for out in outputs}) == 6
     runs = list(leafax.explain(clear=True))
-    assert [run.how for run in runs[2:]] == ["cached"] * 2
+    assert [run.how for run in runs[3:]] == ["cached"] * 3  # the first ones may run op by op
     net.eval()
-    assert net(x).tolist() == net(x).tolist()
+    np.testing.assert_allclose(net(x).tolist(), net(x).tolist(), rtol=1e-12)
 
 
 @pytest.mark.parametrize("name", ["BatchNorm1d", "SyncBatchNorm", "InstanceNorm1d"])

@@ -57,7 +57,8 @@ def test_each_batch_is_computed_once_by_the_same_program(how: str, ahead: int) -
     leafax.explain(clear=True)
     np.testing.assert_allclose(_losses(leafax, 40, ahead, how), want, rtol=1e-4)
     runs = list(leafax.explain(clear=True))
-    assert sum(run.reason == "tensor of another thread" for run in runs) == 40
+    recorded = 40 if how == "running" else 0  # NumPy computes what is of the data alone
+    assert sum(run.reason == "tensor of another thread" for run in runs) == recorded
     assert sum(run.reason == "optimizer.step()" for run in runs) == 40
     assert sum(run.how == "compiled" for run in runs) <= 2  # how far the thread is ahead varies
     assert max(run.nodes for run in runs) < 40
