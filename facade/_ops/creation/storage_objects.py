@@ -90,9 +90,8 @@ class UntypedStorage:
 
     def nbytes(self) -> int:
         """Return the number of bytes."""
-        if "_tensor" not in vars(self):
-            return self._mapped.nbytes  # type: ignore[no-any-return]
-        return storage_bytes(self._tensor)
+        is_unread = self._mapped is not None and "_tensor" not in vars(self)
+        return self._mapped.nbytes if is_unread else storage_bytes(self._tensor)
 
     __len__ = size = nbytes
 
