@@ -14,6 +14,7 @@ from .._core.absent.stand_ins import leave as assume_constant_result
 from .._core.absent.stand_ins import leave as disable
 from .._core.absent.stand_ins import leave as nested_compile_region
 from .._core.absent.stand_ins import leave as wrap_numpy
+from .._core.trie import local
 from . import config as config
 
 __all__ = [
@@ -26,11 +27,19 @@ __all__ = [
 
 
 def is_compiling() -> bool:
-    """Return False: Python itself runs all functions, each time that they are called."""
+    """Return whether a call is being recorded that `torch.compile` will replay without its Python.
+
+    Code that looks at values can leave that out then, as it does for PyTorch.
+    """
+    return local.cuts.capture is not None
+
+
+is_dynamo_compiling = is_compiling
+
+
+def is_exporting() -> bool:
+    """Return False: nothing exports by running Python."""
     return False
-
-
-is_dynamo_compiling = is_exporting = is_compiling
 
 
 def list_backends(exclude_tags: Any = ("debug", "experimental")) -> list[str]:

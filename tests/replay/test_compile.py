@@ -677,6 +677,18 @@ def test_globals_are_read_and_attributes_of_their_names_are_not(
     assert fn(leafax.ones(2), holder).tolist() == [4, 4]
 
 
+def test_code_can_ask_if_it_is_compiled() -> None:
+    asked = []
+
+    @leafax.compile
+    def fn(x: Any) -> Any:
+        asked.append(leafax.compiler.is_compiling())
+        return x * 2
+
+    fn(leafax.ones(2))
+    assert asked == [True] and not leafax.compiler.is_compiling()
+
+
 def test_a_flax_model_with_frozen_parts_inside() -> None:
     jax, linen = pytest.importorskip("jax"), pytest.importorskip("flax.linen")
     from leafax.adapters import linen as adapter
