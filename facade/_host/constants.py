@@ -14,7 +14,7 @@ import numpy as np
 
 from leafax.functional.execution.numpy.evaluator import evaluator
 from leafax.functional.program.op import TABLE
-from leafax.functional.program.program import Node
+from leafax.functional.program.program import Input, Node
 
 from .._core.locks import sharing
 from .._core.trie import NOWHERE, State, local
@@ -32,7 +32,9 @@ def is_pending_constant(t: Any) -> bool:
         return False
     state = value.state
     entry = None if state is None else state.entry
-    if type(entry) is not Node or entry.inputs or getattr(entry.call, "op", None) not in _OPS:
+    if type(entry) is not Node or getattr(entry.call, "op", None) not in _OPS:
+        return False
+    if entry.inputs and not _takes_its_number(state):
         return False
     if state.value is not value or t._trace is not local.trace or value.inference:
         return False
@@ -47,7 +49,8 @@ def put_constant_at_rest(t: Any) -> bool:
         return False
     value, trace = t._v, local.trace
     state = value.state
-    array = _array_of(state.entry.call, value)
+    numbers = (_number_of(state),) if state.operands else ()
+    array = _array_of(state.entry.call, value, *numbers)
     if array is None:
         return False
     with sharing:
@@ -55,8 +58,26 @@ def put_constant_at_rest(t: Any) -> bool:
             return False
         if trace.state is state and state.parent is not None:  # as if it had not been recorded
             trace.state = state.parent
+            if numbers and state.parent.parent is not None:
+                trace.state = state.parent.parent
+                trace.nbytes -= state.parent.value.nbytes
+                trace.arrays.pop()
         t._v, t._trace, t._array = value.resting, None, array
     return True
+
+
+def _takes_its_number(state: State) -> bool:
+    """Return whether the step before is the input of the number that `full` fills with."""
+    before = state.parent
+    if before is None or type(before.entry) is not Input:
+        return False
+    return before.value.weak and state.operands == (before.value,)
+
+
+def _number_of(state: State) -> Any:
+    """Return the number that the step before made an input, of a state that led to the trace's."""
+    since = local.trace.state.since(state)
+    return local.trace.arrays[-1 - sum(type(s.entry) is Input for s in since)]
 
 
 def _is_used(value: Any) -> bool:
@@ -70,15 +91,15 @@ def _is_used(value: Any) -> bool:
     return False
 
 
-def _array_of(call: Any, value: Any) -> np.ndarray | None:
+def _array_of(call: Any, value: Any, *numbers: float) -> np.ndarray | None:
     if call.op.name in ("zeros", "ones"):
         make = np.zeros if call.op.name == "zeros" else np.ones
         return make(tuple(value.shape), value.dtype)
-    found = _evaluator(call)
-    return None if found is None else found()[0]
+    found = _evaluator(call, *map(type, numbers))
+    return None if found is None else found(*numbers)[0]
 
 
 @lru_cache(64)
-def _evaluator(call: Any) -> Any:
+def _evaluator(call: Any, *kinds: type) -> Any:
     with jax.enable_x64(True):
-        return evaluator(call.evaluate, (), False)
+        return evaluator(call.evaluate, [kind() for kind in kinds], False)

@@ -51,6 +51,7 @@ def test_results_have_the_dtypes_and_shapes_of_pytorch() -> None:
 
 def test_lengths_that_no_call_had_before_are_computed_by_what_is_known() -> None:
     compute._plans.clear()
+    compute._operators.clear()
     sizes = []
     for n in (3, 4, 7, 1, 0):
         x = leafax.from_numpy(np.arange(n, dtype="float32"))
@@ -237,10 +238,17 @@ def test_constants_that_are_only_used_stay_in_the_program() -> None:
 
 def test_a_constant_that_is_written_to_leaves_no_step_behind() -> None:
     before = local.trace.state
-    x = leafax.full((3,), 2.0)
-    assert constants.is_pending_constant(x)
+    for number in (2.0, 3.0, 4.0):  # from the second on it is an input
+        x = leafax.full((3,), number)
+        assert constants.is_pending_constant(x)
+        x[0] = 1.0
+        assert local.trace.state is before and not local.trace.arrays
+        assert x.tolist() == [1, number, number] and x.dtype is leafax.float32
+    x = leafax.full((2,), 5.0)
+    w = leafax.ones(2, requires_grad=True) * 2.0
     x[0] = 1.0
-    assert local.trace.state is before and x.tolist() == [1, 2, 2]
+    assert x.tolist() == [1, 5] and w.tolist() == [2, 2]
+    assert leafax.explain().at_once > 0
 
 
 IDIOMS: dict[str, Callable[[Any], Any]] = {
