@@ -95,7 +95,7 @@ def compute_operator(op: Op, x: Any, y: Any) -> Any:
     if a is None or b is None:
         return None
     plan, kind = known
-    if number and not _passes(op, plan, (x, y), {}, (b,)):
+    if type(y) is int and not fits_int64(y) or (number and not _passes(op, plan, (x, y), {}, (b,))):
         return None
     try:
         found = plan.run(a, b)

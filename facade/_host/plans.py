@@ -197,14 +197,24 @@ def _by_ufunc(one: Any, arrays: list[Any], slow: Any) -> Callable[..., Any] | No
     if order not in ([0], [0, 1]):
         return None
     quiet = dtype.kind != "f"
+    number = next((k for k in order if type(arrays[k]) is int), None)
+    if number is not None and dtype.kind in "iu":
+        low, top = np.iinfo(dtype).min, np.iinfo(dtype).max
+
+        def bounded(*given: Any) -> Any:
+            if low <= given[number] <= top:
+                return (np.asarray(ufunc(*given)),)
+            return slow(*given)  # it wraps round in the dtype
+
+        return bounded
 
     def direct(*given: Any) -> Any:
+        if quiet:
+            return (np.asarray(ufunc(*given)),)
         try:
-            if quiet:
-                return (np.asarray(ufunc(*given)),)
             with np.errstate(all="ignore"):
                 return (np.asarray(ufunc(*given)),)
-        except OverflowError:  # a number that wraps round in the dtype
+        except OverflowError:  # an integer that no float holds
             return slow(*given)
 
     return direct

@@ -336,3 +336,17 @@ def test_views_take_sizes_as_lists() -> None:
     for _ in range(2):  # the second call is known
         assert x.reshape([2, 3]).permute([1, 0]).shape == (3, 2)
         assert x.view([3, 2]).expand([1, 3, 2]).shape == (1, 3, 2)
+
+
+def test_numbers_that_a_dtype_does_not_hold_wrap_or_are_refused() -> None:
+    @without_programs
+    def program(t: Any, log: Log) -> None:
+        x = t.tensor([0, 1, 44], dtype=t.uint8)
+        for n in (1, 300, 2**40, -212, 44):
+            log(str((x == n).tolist()), str((x < n).tolist()))
+
+    @same
+    def refused(t: Any, log: Log) -> None:
+        for n in (1, 2**64, -(2**63) - 1):
+            log.attempt(lambda n: str((t.tensor([7.0]) % n).tolist()), n)
+            log.attempt(lambda n: str((t.tensor([7.0]) // n).tolist()), n)
