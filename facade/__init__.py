@@ -1,5 +1,10 @@
 """An imperative, PyTorch-like Tensor over JAX: `import leafax as torch`."""
 
+import gc as _gc
+
+_collects = _gc.isenabled()
+_gc.disable()  # it would walk all of JAX again and again while the modules are made
+
 from leafax.functional.execution.memory import OutOfMemoryError as OutOfMemoryError
 from leafax.functional.execution.tracebacks import end_at_callers as _end_at_callers
 
@@ -224,3 +229,5 @@ __getattr__ = _missing_names.missing(
 )
 for _name in ("leafax", "leafax.func._vmap"):  # last: it changes the functions that are there
     _end_at_callers(_name)
+if _collects:
+    _gc.enable()
