@@ -69,7 +69,7 @@ def _unobserved(lib: Any, turns: int) -> Any:
 @pytest.mark.exhaustive
 def test_numbers_that_change_in_a_loop_that_nobody_looks_into() -> None:
     leafax.explain(clear=True)
-    turns = 600
+    turns = 2000
     found = _unobserved(leafax, turns)
     leafax.synchronize()
     late = list(leafax.explain())[-8:-1]
