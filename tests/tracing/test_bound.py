@@ -49,7 +49,6 @@ def test_programs_are_forgotten_before_the_process_has_no_room_for_another(
             found.append(loss.item())
         return found
 
-    before = memory_mappings.mappings()[0]
     # Whatever tests before this one have left: with many programs these are forgotten already.
     monkeypatch.setattr(memory_mappings, "mappings", lambda: (0, 65_530))
     expected = losses(23)
@@ -57,6 +56,8 @@ def test_programs_are_forgotten_before_the_process_has_no_room_for_another(
     leafax.explain(clear=True)
     assert losses(23) == expected
     assert leafax.explain(clear=True).compiles == 0
+    monkeypatch.undo()
+    before = memory_mappings.mappings()[0]
     monkeypatch.setattr(memory_mappings, "_EVERY", 1)
     monkeypatch.setattr(memory_mappings, "mappings", lambda: (60_000, 65_530))
     for n in range(24, 30):
