@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 from .._core.dtypes import device as device_class
-from .._runtime.cut import synchronize
+from .._runtime.observation import synchronize
 
 
 class Stream:
@@ -20,7 +20,7 @@ class Stream:
     stream_id = 0
 
     def __init__(self, device: Any = None, priority: int = 0, **kwargs: Any) -> None:
-        self.device = device_class(device or "cpu")
+        self.device = device_class("cpu" if device is None else device)
 
     @property
     def device_type(self) -> str:
@@ -73,7 +73,7 @@ class Event:
         self, device: Any = None, enable_timing: bool = False, blocking: bool = False,
         interprocess: bool = False, **kwargs: Any,
     ) -> None:  # fmt: skip
-        self.device, self._timing = device_class(device or "cpu"), enable_timing
+        self.device, self._timing = device_class("cpu" if device is None else device), enable_timing
         self._time: float | None = None
 
     def record(self, stream: Any = None) -> None:

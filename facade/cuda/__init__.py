@@ -10,23 +10,14 @@ import jax
 from leafax.functional.execution.memory import OutOfMemoryError as OutOfMemoryError
 
 from .._core import missing_names as _missing_names
-from .._core.dtypes import device as device_class
-from .._core.jax_devices import jax_device
 from .._core.jax_devices import list_gpus as _gpus
 from .._runtime.cut import synchronize as _synchronize
 from . import amp as amp
 from . import memory as memory
 from . import random as random
 from .memory import *  # noqa: F403
+from .memory import find_gpu as _gpu
 from .random import *  # noqa: F403
-
-
-def _gpu(device: Any = None) -> Any:
-    """Find JAX's device for a number, a name or a `torch.device`; by default the first."""
-    where = (
-        device_class("cuda", device) if isinstance(device, int) else device_class(device or "cuda")
-    )
-    return jax_device(where)
 
 
 def is_available() -> bool:

@@ -31,9 +31,16 @@ MemPool = refuse_class("cuda.MemPool", _XLA, module="leafax.cuda.memory")
 memory_snapshot = refuse("cuda.memory_snapshot", "`jax.profiler` shows a GPU's memory")
 
 
+def find_gpu(device: Any = None) -> Any:
+    """Find JAX's device for a number, a name or a `torch.device`; by default the first."""
+    where = (
+        device_class("cuda", device) if isinstance(device, int) else device_class(device or "cuda")
+    )
+    return jax_device(where)
+
+
 def _statistics(device: Any) -> dict[str, int]:
-    where = device_class("cuda" if device is None else device)
-    return jax_device(where).memory_stats() or {} if list_gpus() else {}
+    return find_gpu(device).memory_stats() or {} if list_gpus() else {}
 
 
 def _read(name: str) -> Any:

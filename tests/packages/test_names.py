@@ -322,6 +322,10 @@ def test_streams_and_events() -> None:
                 lib.cuda.Stream()
             with pytest.raises(AssertionError, match="Torch not compiled with CUDA enabled"):
                 lib.cuda.current_stream()
+            for kind in (lib.Stream, lib.Event):
+                with pytest.raises(RuntimeError, match="Cannot access accelerator device"):
+                    kind(device=0)
+            assert lib.cuda.memory_allocated(0) == lib.cuda.max_memory_reserved(0) == 0
             with pytest.raises(TypeError, match="type torch.cuda.FloatTensor not available"):
                 lib.cuda.FloatTensor(2)
         assert leafax.cuda.get_rng_state_all() == [] and leafax.cuda.memory_stats() == {}
