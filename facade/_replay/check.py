@@ -10,7 +10,8 @@ import numpy as np
 from .._core.handle import Handle
 from .._core.tree.trees import tree_flatten
 from .._ops.creation.generator import default_generator
-from .._runtime.cut import cut, observe
+from .._runtime.cut import cut
+from .._runtime.observation import observe
 from .capture import COMPILE
 from .python_state import PythonState
 

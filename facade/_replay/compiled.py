@@ -13,7 +13,8 @@ from .._core.overrides.state import overrides
 from .._core.run_log import fallbacks
 from .._core.tree.trees import tree_flatten, tree_unflatten
 from .._core.trie import State, local
-from .._runtime.cut import cut, observe
+from .._runtime.cut import cut
+from .._runtime.observation import observe
 from .._tracing.infer import user_line
 from .._tracing.inputs import from_array
 from .capture import COMPILE, Before, record_call

@@ -15,7 +15,8 @@ from .._core.host_transfer import entering
 from .._core.locks import sharing
 from .._core.tree.trees import tree_unflatten
 from .._core.trie import local
-from .._runtime.cut import cut, note_run, observe
+from .._runtime.cut import cut, note_run
+from .._runtime.observation import observe
 from .._runtime.recipes import MOST_IF_NOBODY, Recipe, most_held
 from .._runtime.turns import Reordered
 from .._storage.shared_storage import unshare

@@ -15,7 +15,7 @@ from leafax.functional.lowering.lower import lower
 
 from .._core.handle import Handle
 from .._core.tree.trees import tree_flatten, tree_unflatten
-from .._runtime.cut import observe
+from .._runtime.observation import observe
 from .._tracing.inputs import from_array
 from .capture import COMPILE
 from .replay import Made, Replay

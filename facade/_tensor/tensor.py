@@ -30,8 +30,8 @@ from .._ops.creation.legacy_constructors import legacy_tensor
 from .._ops.creation.to import to
 from .._ops.indexing import getitem
 from .._ops.writes.apply_inplace import apply_inplace
-from .._runtime.cut import observe
 from .._runtime.host.loop_over_integers import items_of
+from .._runtime.observation import observe
 from .._storage.shared_storage import share_views
 from .._tracing.tracer_checks import refuse_constant
 from . import as_jax, copying

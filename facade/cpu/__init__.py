@@ -3,7 +3,7 @@
 from typing import Any
 
 from .._core import missing_names as _missing_names
-from .._runtime.cut import synchronize as _synchronize
+from .._runtime.observation import synchronize as _synchronize
 from . import amp as amp
 
 

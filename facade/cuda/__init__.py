@@ -11,7 +11,7 @@ from leafax.functional.execution.memory import OutOfMemoryError as OutOfMemoryEr
 
 from .._core import missing_names as _missing_names
 from .._core.jax_devices import list_gpus as _gpus
-from .._runtime.cut import synchronize as _synchronize
+from .._runtime.observation import synchronize as _synchronize
 from . import amp as amp
 from . import memory as memory
 from . import random as random

@@ -18,7 +18,7 @@ from ..._core.trie import local
 from ..._core.warn_once import drops_imaginary
 from ..._dispatch.record import apply
 from ..._rules.strides.channels_last import is_in, strides_in
-from ..._runtime.cut import observe
+from ..._runtime.observation import observe
 from ..._signatures.overload_errors import describe_mismatch
 from ..._storage.strides import layout
 from ..._storage.write import written_once

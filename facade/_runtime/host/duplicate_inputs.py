@@ -18,7 +18,7 @@ from ..._core.host_transfer import placed
 from ..._core.trie import Trace, local
 from ..._dispatch.record import apply
 from ..._tracing.inputs import from_array
-from ..cut import observe
+from ..observation import observe
 
 
 def apart(tensors: Sequence[Any]) -> Sequence[Any]:

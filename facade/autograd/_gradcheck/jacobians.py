@@ -19,7 +19,7 @@ from ..._core.grad_modes import no_grad
 from ..._core.handle import Handle
 from ..._dispatch.record import apply
 from ..._ops.creation.from_data import tensor
-from ..._runtime.cut import synchronize
+from ..._runtime.observation import synchronize
 from .. import forward_ad
 from .messages import NOT_REENTRANT
 

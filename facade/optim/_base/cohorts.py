@@ -17,7 +17,7 @@ from jax.tree_util import DictKey, keystr
 
 from leafax.functional.lowering.keys import without_keys
 
-from ..._runtime.cut import observe
+from ..._runtime.observation import observe
 from ..._tracing.inputs import from_array
 
 Key = tuple[int, str]  # a cohort (-1: the leaf is a parameter's) and a path in the state

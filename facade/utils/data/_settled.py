@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..._core.run_log import LOADER
-from ..._runtime.cut import observe
+from ..._runtime.observation import observe
 from ..._storage.host_arrays import data_of
 from ..._tensor.tensor import Tensor
 

@@ -9,7 +9,7 @@ import numpy as np
 from ...._core.host_transfer import LARGEST_BATCH, room
 from ...._core.run_log import LOADER
 from ...._host.rule import is_free, is_plain
-from ...._runtime.cut import observe
+from ...._runtime.observation import observe
 from ...._storage.host_arrays import data_of
 from ...._tensor.tensor import Tensor
 from ...._tracing.inputs import from_array
