@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from leafax.functional.program.op import TABLE
 
 from .._core.dtypes import Size, int64
 from .._core.memory_format import sparse_coo, sparse_csc, sparse_csr
-from .._ops.calls.functions import call
+from .._ops.calls.functions import function
 from .._ops.creation.factories import arange, zeros
 from .._ops.creation.from_data import as_tensor
 from .tensor import CompressedTensor, CooTensor, CscTensor, CsrTensor, SparseTensor
+
+dense_cat, stack = function(TABLE["cat"]), function(TABLE["stack"])
+searchsorted = function(TABLE["searchsorted"])
 
 
 def coo(
@@ -41,8 +45,7 @@ def coo(
             "'len(size) == sparse_dim + dense_dim' is not satisfied: len(size) = "
             f"{len(size)}, sparse_dim = {places.shape[0]}, dense_dim = {held.dim() - 1}"
         )
-    if requires_grad and not held.requires_grad:
-        held = held.detach().clone().requires_grad_()
+    held = _as_leaf(held) if requires_grad else held
     return CooTensor.make(places, held, size, bool(is_coalesced))
 
 
@@ -74,32 +77,23 @@ def compressed(
             f"{kind.names[0]}.shape[-1] must be equal to {what} + 1 = {int(size[along]) + 1}, but "
             f"got {firsts.shape[0]}"
         )
-    if requires_grad and not held.requires_grad:
-        held = held.detach().clone().requires_grad_()
+    held = _as_leaf(held) if requires_grad else held
     return kind.make(firsts, places, held, size)
+
+
+def _as_leaf(values: Any) -> Any:
+    return values if values.requires_grad else values.detach().clone().requires_grad_()
 
 
 def with_coordinates(x: Any) -> CooTensor:
     """Return a matrix by rows or columns with coordinates."""
     starts = x._starts.to(int64)
     count = arange(x._nnz(), device=starts.device)
-    along = _searchsorted(starts, count, right=True) - 1
+    along = searchsorted(starts, count, right=True) - 1
     across = x._across.to(int64)
     if isinstance(x, CscTensor):
-        return CooTensor.make(_stacked([across, along]), x._held, x.shape)
-    return CooTensor.make(_stacked([along, across]), x._held, x.shape, True)
-
-
-def _searchsorted(sorted_: Any, values: Any, right: bool = False) -> Any:
-    return call(TABLE["searchsorted"], (sorted_, values), {"right": right})
-
-
-def _stacked(rows: list[Any]) -> Any:
-    first: Any = rows[0].unsqueeze(0)
-    out = zeros(len(rows), rows[0].shape[0], dtype=int64, device=first.device)
-    for i, row in enumerate(rows):
-        out[i] = row
-    return out
+        return CooTensor.make(stack([across, along]), x._held, x.shape)
+    return CooTensor.make(stack([along, across]), x._held, x.shape, True)
 
 
 def coalesce(x: CooTensor) -> CooTensor:
@@ -114,11 +108,11 @@ def coalesce(x: CooTensor) -> CooTensor:
     return CooTensor.make(unflat(found, x.shape[: x.sparse_dim()]), held, x.shape, True)
 
 
-def flat_places(x: CooTensor) -> Any:
-    """Return the indices of elements in a row of all places."""
+def flat_places(x: CooTensor, dims: Iterable[int] | None = None) -> Any:
+    """Return the indices of elements in a row of all places, or of those of some sparse dims."""
     flat: Any = x._places.new_zeros(x._places.shape[1])
-    for i, n in enumerate(x.shape[: x.sparse_dim()]):
-        flat = flat * n + x._places[i]
+    for d in range(x.sparse_dim()) if dims is None else dims:
+        flat = flat * x.shape[d] + x._places[d]
     return flat
 
 
@@ -128,7 +122,7 @@ def unflat(flat: Any, shape: Any) -> Any:
     for n in reversed(shape):
         rows.append(flat % n)
         flat = flat.div(n, rounding_mode="floor")
-    return _stacked(rows[::-1])
+    return stack(rows[::-1])
 
 
 def to_dense(x: Any, dtype: Any = None, *, masked_grad: bool | None = None) -> Any:
@@ -189,7 +183,7 @@ def _compress(x: Any, kind: Any) -> Any:
     found = coalesce(coords)
     along = found._places[0].contiguous()
     count = size[0 if kind is CsrTensor else 1] + 1
-    starts = _searchsorted(along, arange(count, device=along.device))
+    starts = searchsorted(along, arange(count, device=along.device))
     return kind.make(starts, found._places[1].contiguous(), found._held, size)
 
 

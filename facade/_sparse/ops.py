@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +12,7 @@ from .._ops.creation.factories import zeros
 from .._tensor.tensor import Tensor
 from .make import (
     coalesce,
+    dense_cat,
     empty,
     flat_places,
     sparse_mask,
@@ -105,8 +107,8 @@ def _add(x: Any, other: Any, *, alpha: Any = 1) -> Any:
             f"{list(other.shape)}"
         )
     first, second = x._coo(), other._coo()
-    places = joined([first._places, second._places], 1)
-    values = joined([first._held, second._held * alpha], 0)
+    places = dense_cat([first._places, second._places], 1)
+    values = dense_cat([first._held, (second._held * alpha).to(first.dtype)], 0)
     made = CooTensor.make(places, values, x.shape)
     done = coalesce(made) if first._coalesced and second._coalesced else made
     return like(done, x)
@@ -115,20 +117,6 @@ def _add(x: Any, other: Any, *, alpha: Any = 1) -> Any:
 def like(made: CooTensor, x: Any) -> Any:
     """Return a result in the layout of an operand."""
     return made if isinstance(x, CooTensor) else to_sparse(made, layout=x.layout)
-
-
-def joined(parts: list[Any], dim: int) -> Any:
-    """Return tensors one after the other along a dim."""
-    dtype = parts[0].dtype
-    sizes = [p.shape[dim] for p in parts]
-    shape = list(parts[0].shape)
-    shape[dim] = sum(sizes)
-    out = zeros(*shape, dtype=dtype, device=parts[0].device)
-    at = 0
-    for part, n in zip(parts, sizes, strict=True):
-        out = out.slice_scatter(part.to(dtype), dim, at, at + n)
-        at += n
-    return out
 
 
 def _sub(x: Any, other: Any, *, alpha: Any = 1) -> Any:
@@ -163,11 +151,8 @@ def softmax(x: Any, dim: int, *, dtype: Any = None, log: bool = False) -> Any:
         axis = dim - coords.sparse_dim() + 1
         return coords._with(values.log_softmax(axis) if log else values.softmax(axis))
     rest = [d for d in range(coords.sparse_dim()) if d != dim]
-    shape = [x.shape[d] for d in rest]
-    group = coords._places.new_zeros(coords._nnz())
-    count = 1
-    for d, n in zip(rest, shape, strict=True):
-        group, count = group * n + coords._places[d], count * n
+    group = flat_places(coords, rest)
+    count = math.prod(x.shape[d] for d in rest)
     blank = zeros(count, *values.shape[1:], dtype=values.dtype, device=values.device)
     places = group.reshape(-1, *[1] * (values.dim() - 1)).expand_as(values)
     low = (blank - float("inf")).scatter_reduce(0, places, values.detach(), "amax")

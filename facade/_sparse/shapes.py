@@ -5,24 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .._core.dtypes import int64
-from .._ops.creation.factories import zeros
-from .make import coalesce, to_dense
+from leafax.functional.ops.shape.dimensions import wrap_dim
+
+from .make import coalesce, dense_cat, stack, to_dense
 from .tensor import CompressedTensor, CooTensor, CscTensor, CsrTensor, refuse
-
-
-def _dim(x: Any, dim: int) -> int:
-    n = x.dim()
-    if not -n <= dim < n:
-        raise IndexError(
-            f"Dimension out of range (expected to be in range of [{-n}, {n - 1}], but got {dim})"
-        )
-    return dim % n
 
 
 def permute(x: Any, *dims: Any) -> Any:
     """Return the tensor with its dims in another order; sparse ones stay sparse."""
-    order = [_dim(x, d) for d in (dims[0] if len(dims) == 1 else dims)]
+    order = [wrap_dim(d, x.dim()) for d in (dims[0] if len(dims) == 1 else dims)]
     coords = x._coo()
     count = coords.sparse_dim()
     if sorted(order[:count]) != list(range(count)):
@@ -37,7 +28,7 @@ def permute(x: Any, *dims: Any) -> Any:
 def transpose(x: Any, dim0: int, dim1: int) -> Any:
     """Return the tensor with two dims exchanged."""
     order = list(range(x.dim()))
-    a, b = _dim(x, dim0), _dim(x, dim1)
+    a, b = wrap_dim(dim0, x.dim()), wrap_dim(dim1, x.dim())
     order[a], order[b] = order[b], order[a]
     return permute(x, order)
 
@@ -47,7 +38,7 @@ def _t(x: Any) -> Any:
 
 
 def _transpose(x: Any, dim0: int, dim1: int) -> Any:
-    if isinstance(x, CompressedTensor) and {_dim(x, dim0), _dim(x, dim1)} == {0, 1}:
+    if isinstance(x, CompressedTensor) and wrap_dim(dim0, 2) != wrap_dim(dim1, 2):
         other = CscTensor if isinstance(x, CsrTensor) else CsrTensor
         return other.make(x._starts, x._across, x._held, tuple(x.shape)[::-1])
     return transpose(x, dim0, dim1)
@@ -55,7 +46,7 @@ def _transpose(x: Any, dim0: int, dim1: int) -> Any:
 
 def select(x: Any, dim: int, index: int) -> Any:
     """Return the part at an index of a dim: dense if no sparse dim is left."""
-    dim, coords = _dim(x, dim), x._coo()
+    dim, coords = wrap_dim(dim, x.dim()), x._coo()
     if not -x.shape[dim] <= index < x.shape[dim]:
         raise IndexError(
             f"select(): index {index} out of range for tensor of size {list(x.shape)} at "
@@ -79,7 +70,7 @@ def select(x: Any, dim: int, index: int) -> Any:
 
 def narrow(x: Any, dim: int, start: int, length: int) -> Any:
     """Return the part of a dim from `start` on."""
-    dim, coords = _dim(x, dim), x._coo()
+    dim, coords = wrap_dim(dim, x.dim()), x._coo()
     shape = list(x.shape)
     shape[dim] = length
     if dim >= coords.sparse_dim():
@@ -110,7 +101,7 @@ def getitem(x: Any, index: Any) -> Any:
 
 def index_select(x: Any, dim: int, index: Any) -> Any:
     """Return the parts at indices of a dim."""
-    dim, coords = _dim(x, dim), x._coo()
+    dim, coords = wrap_dim(dim, x.dim()), x._coo()
     shape = list(x.shape)
     shape[dim] = index.shape[0]
     if dim >= coords.sparse_dim():
@@ -132,31 +123,24 @@ def unsqueeze(x: Any, dim: int) -> Any:
     if dim > count:
         values = coords._held.unsqueeze(dim - count + 1)
         return CooTensor.make(coords._places, values, shape, coords._coalesced)
-    places = zeros(count + 1, coords._nnz(), dtype=int64, device=coords._places.device)
-    rows = [d for d in range(count + 1) if d != dim]
-    for row, source in zip(rows, coords._places.unbind(0), strict=True):
-        places[row] = source
-    return CooTensor.make(places, coords._held, shape, coords._coalesced)
+    rows = list(coords._places.unbind(0))
+    rows.insert(dim, coords._places.new_zeros(coords._nnz()))
+    return CooTensor.make(stack(rows), coords._held, shape, coords._coalesced)
 
 
 def cat(tensors: Any, dim: int = 0) -> Any:
     """Return sparse tensors one after the other along a dim."""
     parts = [t._coo() for t in tensors]
-    dim = _dim(parts[0], dim)
+    dim = wrap_dim(dim, parts[0].dim())
     shape = list(parts[0].shape)
     shape[dim] = sum(t.shape[dim] for t in parts)
-    total = sum(t._nnz() for t in parts)
-    first = parts[0]
-    places = zeros(first.sparse_dim(), total, dtype=int64, device=first._places.device)
-    values = zeros(total, *first._held.shape[1:], dtype=first.dtype, device=first.device)
-    at = before = 0
+    moved, before = [], 0
     for t in parts:
-        n = t._nnz()
         mine = t._places.clone()
         mine[dim] += before
-        places[:, at : at + n] = mine
-        values = values.slice_scatter(t._held, 0, at, at + n)
-        at, before = at + n, before + t.shape[dim]
+        moved.append(mine)
+        before += t.shape[dim]
+    places, values = dense_cat(moved, 1), dense_cat([t._held for t in parts])
     done = dim == 0 and all(t._coalesced for t in parts)
     return CooTensor.make(places, values, shape, done)
 
