@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from .._core.absent.devices import device_count as device_count
+from .._core.absent.devices import is_available as is_available
 from .._core.absent.stand_ins import do_nothing as manual_seed
 from .._core.absent.stand_ins import do_nothing as seed
 from .._core.absent.stand_ins import refuse
@@ -21,13 +23,3 @@ current_allocated_memory = refuse("mps.current_allocated_memory", _NONE)
 driver_allocated_memory = refuse("mps.driver_allocated_memory", _NONE)
 recommended_max_memory = refuse("mps.recommended_max_memory", _NONE)
 set_per_process_memory_fraction = refuse("mps.set_per_process_memory_fraction", _NONE)
-
-
-def is_available() -> bool:
-    """Return False: leafax does not compute there."""
-    return False
-
-
-def device_count() -> int:
-    """Return 0: there is no such device."""
-    return 0

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from .._core.absent.devices import device_count as device_count
+from .._core.absent.devices import is_available as is_available
+from .._core.absent.devices import is_available as is_initialized
 from .._core.absent.stand_ins import do_nothing as empty_cache
 from .._core.absent.stand_ins import do_nothing as manual_seed
 from .._core.absent.stand_ins import do_nothing as manual_seed_all
@@ -14,16 +17,3 @@ __all__ = [
 
 current_device = refuse("mtia.current_device", "leafax runs on no such device")
 synchronize = refuse("mtia.synchronize", "leafax runs on no such device")
-
-
-def is_available() -> bool:
-    """Return False: leafax does not compute there."""
-    return False
-
-
-is_initialized = is_available
-
-
-def device_count() -> int:
-    """Return 0: there is no such device."""
-    return 0

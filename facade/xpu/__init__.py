@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
+from .._core.absent.devices import device_count as device_count
+from .._core.absent.devices import is_available as is_available
+from .._core.absent.devices import is_available as is_initialized
 from .._core.absent.stand_ins import do_nothing, refuse_class
 
 __all__ = [
@@ -26,22 +29,9 @@ empty_cache = manual_seed = manual_seed_all = seed = seed_all = set_rng_state_al
 reset_peak_memory_stats = do_nothing
 
 
-def is_available() -> bool:
-    """Return False: leafax does not compute there."""
-    return False
-
-
-is_initialized = is_available
-
-
 def is_bf16_supported(including_emulation: bool = True) -> bool:
     """Return False: there is no such device."""
     return False
-
-
-def device_count() -> int:
-    """Return 0: there is no such device."""
-    return 0
 
 
 def memory_allocated(device: Any = None) -> int:
