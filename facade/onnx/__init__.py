@@ -7,7 +7,7 @@ from typing import Any
 
 from .._core.absent.stand_ins import do_nothing as register_custom_op_symbolic
 from .._core.absent.stand_ins import do_nothing as unregister_custom_op_symbolic
-from .._core.absent.stand_ins import refuse, refuse_class
+from .._core.absent.stand_ins import refuse_class
 from . import errors as errors
 from . import symbolic_helper as symbolic_helper
 from . import symbolic_opset9 as symbolic_opset9
@@ -15,6 +15,9 @@ from . import symbolic_opset10 as symbolic_opset10
 from . import symbolic_opset11 as symbolic_opset11
 from . import utils as utils
 from .errors import OnnxExporterError as OnnxExporterError
+from .utils import _JAX
+from .utils import export as export
+from .utils import is_in_onnx_export as is_in_onnx_export
 
 __all__ = [
     "ONNXProgram", "OnnxExporterError", "OperatorExportTypes", "TrainingMode", "errors", "export",
@@ -22,16 +25,9 @@ __all__ = [
     "symbolic_opset11", "symbolic_opset9", "unregister_custom_op_symbolic", "utils",
 ]  # fmt: skip
 
-_JAX = "`leafax.functional.lower` exports what was recorded as a JAX function"
 producer_name, producer_version = "pytorch", "2.13.0"
 
-export = refuse("onnx.export", _JAX)
 ONNXProgram = refuse_class("onnx.ONNXProgram", _JAX)
-
-
-def is_in_onnx_export() -> bool:
-    """Return False: nothing is exported to ONNX."""
-    return False
 
 
 class TrainingMode(enum.Enum):

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from .._core.absent.stand_ins import refuse
 
-export = refuse(
-    "onnx.export", "`leafax.functional.lower` exports what was recorded as a JAX function"
-)
+_JAX = "`leafax.functional.lower` exports what was recorded as a JAX function"
+export = refuse("onnx.export", _JAX)
 
 
 def is_in_onnx_export() -> bool:

@@ -1,6 +1,7 @@
 """PyTorch's `torch.distributed.checkpoint`: names to import; `leafax.save` writes files."""
 
 from ..._core.absent.stand_ins import refuse, refuse_class
+from .default_planner import _FILES
 from .default_planner import DefaultLoadPlanner as DefaultLoadPlanner
 from .default_planner import DefaultSavePlanner as DefaultSavePlanner
 
@@ -9,7 +10,6 @@ __all__ = [
     "async_save", "load", "load_state_dict", "save", "save_state_dict",
 ]  # fmt: skip
 
-_FILES = "one process computes so far: `leafax.save` and `leafax.load` write and read its files"
 save = refuse("distributed.checkpoint.save", _FILES)
 load = refuse("distributed.checkpoint.load", _FILES)
 async_save = refuse("distributed.checkpoint.async_save", _FILES)
