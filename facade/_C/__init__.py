@@ -39,10 +39,11 @@ from ._weak import WeakTensorRef as _WeakTensorRef
 
 
 def __getattr__(name: str) -> Any:
-    found = getattr(import_module("leafax._C._names"), name, None)  # which few programs need
-    if found is None or name.startswith("__"):
-        raise AttributeError(f"module 'leafax._C' has no attribute '{name}'")
-    return found
+    if not name.startswith("__"):
+        found = getattr(import_module("leafax._C._names"), name, None)  # which few programs need
+        if found is not None:
+            return found
+    raise AttributeError(f"module 'leafax._C' has no attribute '{name}'")
 
 
 has_lapack = True  # what PyTorch's tests ask before they factorise: JAX has its own

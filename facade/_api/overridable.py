@@ -29,7 +29,7 @@ NEVER = frozenset("""
     set_float32_matmul_precision set_flush_denormal set_num_interop_threads set_num_threads
     set_printoptions set_rng_state set_warn_always sym_float sym_int sym_ite sym_max sym_min
     sym_not sym_sqrt sym_sum synchronize typename use_deterministic_algorithms vmap calculate_gain
-    thread_safe_generator install uninstall is_installed
+    thread_safe_generator
 """.split())  # fmt: skip
 # Functions that PyTorch has, but whose overrides it does not ask to be complete.
 _OPTIONAL = frozenset("""

@@ -49,15 +49,13 @@ _HOMES = {
     "jit": "ScriptFunction ScriptModule fork wait",
 }
 LATER_NAMES = {name: home for home, names in _HOMES.items() for name in names.split()}
-TOP: dict[str, str] = {
-    **dict.fromkeys(
-        [
-            "quantize_per_tensor", "quantize_per_channel", "quantize_per_tensor_dynamic",
-            "quantized_batch_norm",
-        ],
-        "there are no quantized tensors",
-    ),
-}  # fmt: skip
+TOP: dict[str, str] = dict.fromkeys(
+    [
+        "quantize_per_tensor", "quantize_per_channel", "quantize_per_tensor_dynamic",
+        "quantized_batch_norm",
+    ],
+    "there are no quantized tensors",
+)  # fmt: skip
 MASKED: dict[str, str] = dict.fromkeys(
     ["MaskedTensor", "masked_tensor", "as_masked_tensor", "is_masked_tensor"],
     "there are no masked tensors: the functions here take a `mask`",
