@@ -8,9 +8,11 @@ from typing import Any
 from .._core.default_dtype import get_default_dtype
 from .._core.dtypes import bool as bool_
 from .._core.dtypes import int64
+from .._tensor.printing import join_suffixes
 from .tensor import CompressedTensor
 
-_INDENT, _WIDTH = " " * len("tensor("), 80
+_START = "tensor("
+_INDENT = " " * len(_START)
 
 
 def show(x: Any) -> str:
@@ -32,16 +34,7 @@ def show(x: Any) -> str:
     for name, part in parts:
         text = repr(part.detach()) if part.numel() else f"tensor([], size={tuple(part.shape)})"
         text = re.sub(r", dtype=torch\.\w+\)$", ")", text)
-        indent = " " * (len("tensor(") + len(name) + 1)
-        lines.append(f"{name}={text}".replace("\n", "\n" + indent))
-    text = "tensor(" + f",\n{_INDENT}".join(lines)
-    at_line_end = x.is_sparse
-    used = len(text) - text.rfind("\n") + 1
-    for suffix in suffixes:
-        if at_line_end or used + len(suffix) + 2 > _WIDTH:
-            text += f",\n{_INDENT}{suffix}"
-            used, at_line_end = len(_INDENT) + len(suffix), False
-        else:
-            text += f", {suffix}"
-            used += len(suffix) + 2
-    return f"{text})"
+        indent = " " * (len(_START) + len(name) + 1)
+        lines.append(re.sub(r"\n(?!\n)", f"\n{indent}", f"{name}={text}"))
+    text = _START + f",\n{_INDENT}".join(lines)
+    return join_suffixes(text, suffixes, len(_START), new_line=x.is_sparse)

@@ -144,16 +144,17 @@ def format_tensor(
     if shown:
         ends.append(f"dtype={dtype_name(array.dtype)}")
     contents = _contents(array, len(prefix))
-    return _join_suffixes(prefix + contents, [*ends, *suffixes], len(prefix))
+    return join_suffixes(prefix + contents, [*ends, *suffixes], len(prefix))
 
 
-def _join_suffixes(text: str, suffixes: list[str], indent: int) -> str:
+def join_suffixes(text: str, suffixes: list[str], indent: int, new_line: bool = False) -> str:
+    """End the text of a tensor with facts of it, the first on a new line if told so."""
     # The first length is one too many, as in PyTorch.
     length = len(text) - text.rfind("\n") + 1
     for suffix in suffixes:
-        if length + len(suffix) + 2 > _options.linewidth:
+        if new_line or length + len(suffix) + 2 > _options.linewidth:
             text += ",\n" + " " * indent + suffix
-            length = indent + len(suffix)
+            length, new_line = indent + len(suffix), False
         else:
             text += ", " + suffix
             length += len(suffix) + 2

@@ -51,7 +51,7 @@ EXPRESSIONS = [
     "t.sparse.softmax(s2, 0)", "s.to(t.float32)", "s.float().dtype", "s.clone()", "s.cpu()",
     "s.type()", "s.any()", "s[0]", "s[0, 2]", "s[:, 0]", "s.select(1, 2)", "s.unsqueeze(0)",
     "s.index_select(0, i)", "s.index_select(1, i * 2).to_dense()", "t.cat([s, s])",
-    "t.cat([s, s], 1)", "t.cat([s.float(), s])", "h.unsqueeze(-1).to_dense()",
+    "t.cat([s, s], 1)", "t.cat([s.float(), s])", "h.unsqueeze(-1)",
     "t.stack([s, s])", "t.stack([s, s], 1)", "s.zero_()", "s.mul_(2)",
     "t.zeros_like(s)", "h", "h.to_dense()", "h.values()", "t.sparse.sum(h, 0)",
     "t.sparse.sum(h, 1)", "h.coalesce()", "h * 2", "d.to_sparse()", "d.to_sparse(1)",
