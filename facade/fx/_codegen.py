@@ -30,20 +30,16 @@ class PythonCode:
     _prologue_start: int = 0
 
 
-class _Functional:
-    """The functions that PyTorch has in `torch.functional`, which here stand at the top."""
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(sys.modules["leafax"], name)
-
-
 class _Torch:
     """The name `torch` in code of graphs."""
 
-    functional = _Functional()
-
     def __getattr__(self, name: str) -> Any:
         return getattr(sys.modules["leafax"], name)
+
+    @property
+    def functional(self) -> _Torch:
+        """Return itself: what PyTorch has in `torch.functional` stands at the top here."""
+        return self
 
 
 TORCH = _Torch()
@@ -166,7 +162,7 @@ class CodeGen:
             code.globals[name] = float(name)
         code.globals["NoneType"] = type(None)
         verbose, told = options.get("verbose", False), False
-        dead = _values_after_which_they_are_dead(nodes)
+        dead = dead_values_by_user(nodes)
         for node in nodes:
             if verbose and not told and node.op not in ("placeholder", "output"):
                 code.body.append("\n# No stacktrace found for following nodes\n")
@@ -234,8 +230,8 @@ class CodeGen:
         return f"{to}{name}({arguments})"
 
 
-def _values_after_which_they_are_dead(nodes: Any) -> dict[Node, list[Node]]:
-    """Return by node the values that no later one takes."""
+def dead_values_by_user(nodes: Any) -> dict[Node, list[Node]]:
+    """Return by node the values that it takes and no later one does."""
     last: dict[Node, Node] = {}
     dead: dict[Node, list[Node]] = {}
     for user in reversed(nodes):

@@ -7,10 +7,11 @@ from typing import Any
 
 from ..nn.modules.module import Module
 from . import traceback as fx_traceback
+from ._codegen import dead_values_by_user
 from ._symbolic_trace import Tracer
 from .graph import Graph
 from .graph_module import GraphModule
-from .node import Node, map_arg
+from .node import Node, map_aggregate, map_arg
 from .proxy import Proxy
 
 __all__ = ["Interpreter", "Transformer"]
@@ -37,12 +38,8 @@ class Interpreter:
         self.extra_traceback = True
         self.args_iter: Iterator[Any] = iter(())
         self.user_to_last_uses: dict[Node, list[Node]] = {}
-        last: dict[Node, Node] = {}
-        for user in reversed(self.graph.nodes) if garbage_collect_values else ():
-            for node in user._input_nodes:
-                if node not in last:
-                    last[node] = user
-                    self.user_to_last_uses.setdefault(user, []).append(node)
+        if garbage_collect_values:
+            self.user_to_last_uses = dead_values_by_user(self.graph.nodes)
 
     def run(
         self, *args: Any, initial_env: dict[Node, Any] | None = None,
@@ -197,21 +194,10 @@ class Transformer(Interpreter):
         with fx_traceback.preserve_node_meta():
             result = super().run(enable_io_processing=False)
         if result is not None:
-            out = map_arg_of_proxies(result)
+            out = map_aggregate(result, lambda x: x.node if isinstance(x, Proxy) else x)
             self.new_graph.output(out)
         return GraphModule(self.module, self.new_graph)
 
 
 def _unreached(*args: Any, **kwargs: Any) -> Any:
     raise AssertionError("a module is a leaf here")
-
-
-def map_arg_of_proxies(result: Any) -> Any:
-    """Return a result with nodes for proxies."""
-    if isinstance(result, Proxy):
-        return result.node
-    if isinstance(result, (list, tuple)):
-        return type(result)([map_arg_of_proxies(x) for x in result])
-    if isinstance(result, dict):
-        return {k: map_arg_of_proxies(v) for k, v in result.items()}
-    return result
