@@ -82,19 +82,11 @@ class Tracer(TracerOfInputs):
 
     def create_arg(self, a: Any) -> Any:
         """Return a value as an argument of a node: a tensor as the reading of an attribute."""
+        path = self._path_of(a)
+        if path is not None:
+            return self.create_node("get_attr", path, (), {})
         if isinstance(a, Parameter):
-            for name, p in self.root.named_parameters():
-                if a is p:
-                    return self.create_node("get_attr", name, (), {})
             raise NameError("parameter is not a member of this module")
-        if isinstance(a, Handle):
-            for name, p in self.root.named_buffers():
-                if a is p:
-                    return self.create_node("get_attr", name, (), {})
-        elif isinstance(a, Module):
-            for name, p in self.root.named_modules():
-                if a is p:
-                    return self.create_node("get_attr", name, (), {})
         if isinstance(a, tuple) and hasattr(a, "_fields"):
             args = tuple(self.create_arg(x) for x in a)
             return self.create_node("call_function", a.__class__, args, {})
@@ -127,7 +119,7 @@ class Tracer(TracerOfInputs):
         if self.submodule_paths:
             path = self.submodule_paths.get(mod)
         else:
-            path = next((name for name, m in self.root.named_modules() if m is mod), None)
+            path = self._path_of(mod)
         if path is None:
             raise NameError("module is not installed as a submodule")
         return path
@@ -152,25 +144,27 @@ class Tracer(TracerOfInputs):
 
     def getattr(self, attr: str, attr_val: Any, parameter_proxy_cache: dict[str, Proxy]) -> Any:
         """Return what an attribute of a module is while it is traced: a parameter is a proxy."""
-        if isinstance(attr_val, Parameter):
-            found = self._proxy_of(attr_val, self.root.named_parameters(), parameter_proxy_cache)
-            return attr_val if found is None else found
-        if self.proxy_buffer_attributes and isinstance(attr_val, Handle):
-            found = self._proxy_of(attr_val, self.root.named_buffers(), parameter_proxy_cache)
-            return attr_val if found is None else found
-        return attr_val
+        wanted = Handle if self.proxy_buffer_attributes else Parameter
+        path = self._path_of(attr_val) if isinstance(attr_val, wanted) else None
+        if path is None:
+            return attr_val
+        if path not in parameter_proxy_cache:
+            made = self.create_proxy("get_attr", path, (), {})
+            if self.param_shapes_constant:
+                made = ParameterProxy(self, made.node, path, attr_val)
+            parameter_proxy_cache[path] = made
+        return parameter_proxy_cache[path]
 
-    def _proxy_of(
-        self, value: Any, named: Iterable[tuple[str, Any]], cache: dict[str, Proxy]
-    ) -> Proxy | None:
-        for name, p in named:
-            if value is p:
-                if name not in cache:
-                    cache[name] = self.create_proxy("get_attr", name, (), {})
-                    if self.param_shapes_constant:
-                        cache[name] = ParameterProxy(self, cache[name].node, name, value)
-                return cache[name]
-        return None
+    def _path_of(self, value: Any) -> str | None:
+        """Return the path of one of the root's parameters, buffers or modules."""
+        named: Iterable[tuple[str, Any]] = ()
+        if isinstance(value, Parameter):
+            named = self.root.named_parameters()
+        elif isinstance(value, Handle):
+            named = self.root.named_buffers()
+        elif isinstance(value, Module):
+            named = self.root.named_modules()
+        return next((name for name, x in named if x is value), None)
 
     def trace(self, root: Any, concrete_args: Any = None) -> Graph:
         """Return the graph of a module or function.
