@@ -202,8 +202,8 @@ class KeptCall:
             entry.enter(tensors[entry.place], trace)
         for i, value, counts in more.writes:
             t = tensors[i]
-            for _ in range(counts):
-                bump(t)
+            if counts:
+                bump(t, counts)
             rebind(t, value)
         for i, to, value in more.casts:
             t = tensors[i]

@@ -28,8 +28,8 @@ from .kept_calls import MISSED
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_tensor_class: Any = Handle
-_parameter_class: Any = Handle
+_tensor_class: Any = Handle  # of results
+_plain: set[type] = set()  # classes of tensors and modules' parameters
 
 _INTS = frozenset({int})
 _BOUNDS = frozenset({int, type(None)})
@@ -39,8 +39,9 @@ _BARE = frozenset({int, type(None), dtype_class})
 
 def register(tensor: type | None = None, parameter: type | None = None) -> None:
     """Tell which class results are, and which class modules' parameters."""
-    global _tensor_class, _parameter_class
-    _tensor_class, _parameter_class = tensor or _tensor_class, parameter or _parameter_class
+    global _tensor_class
+    _tensor_class = tensor or _tensor_class
+    _plain.update(cls for cls in (tensor, parameter) if cls is not None)
 
 
 def in_one_step(fn: F, op: Op | None = None) -> F:
@@ -65,28 +66,20 @@ def in_one_step(fn: F, op: Op | None = None) -> F:
             tensors = [args[0]]
             key = (fn, args[0]._v, *args[1:])
         else:
-            key, tensors = [fn], []
+            key, tensors, given = [fn], [], args
             add = key.append
-            for a in args:
+            if kwargs:
+                add(tuple(kwargs))  # a tuple of strings, as which no argument stands in a key
+                given = (*args, *kwargs.values())
+            for a in given:
                 kind = type(a)
-                if kind is _tensor_class or kind is _parameter_class:
+                if kind in _plain:
                     add(a._v)
                     tensors.append(a)
                 elif kind in _BARE:
                     add(a)
                 elif not _spell(a, kind, key, tensors):
                     return fn(*args, **kwargs)
-            if kwargs:
-                for name, a in kwargs.items():
-                    add(name)
-                    kind = type(a)
-                    if kind is _tensor_class or kind is _parameter_class:
-                        add(a._v)
-                        tensors.append(a)
-                    elif kind in _BARE:
-                        add(a)
-                    elif not _spell(a, kind, key, tensors):
-                        return fn(*args, **kwargs)
             key = tuple(key)
         if state.mode.autocast is not None:
             key = _with_casts(state.mode, key, tensors)
@@ -135,16 +128,11 @@ def _spell(a: Any, kind: type, key: list[Any], tensors: list[Any]) -> bool:
         key += (kind, len(a))
         for x in a:
             kind = type(x)
-            if kind is _tensor_class or kind is _parameter_class:
+            if kind in _plain:
                 key.append(x._v)
                 tensors.append(x)
             elif kind in _BARE:
                 key.append(x)
-            elif kind is slice:
-                bounds = x.start, x.stop, x.step
-                if not _BOUNDS.issuperset(map(type, bounds)):
-                    return False
-                key += (slice, *bounds)
             elif not _spell(x, kind, key, tensors):
                 return False
     elif a is Ellipsis:

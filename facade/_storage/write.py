@@ -154,11 +154,11 @@ def make_stale(t: Any) -> None:
     t._v, t._array = t._v.resting, None
 
 
-def bump(t: Any) -> None:
-    """Count a write in the version counter that `t` shares."""
+def bump(t: Any, writes: int = 1) -> None:
+    """Count writes in the version counter that `t` shares."""
     if t._vc is None:
         t._vc = [0]
-    t._vc[0] += 1
+    t._vc[0] += writes
 
 
 def written_once(out: Any, times: int = 1) -> Any:
