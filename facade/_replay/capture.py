@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 from .._core.run_log import history
 from .._core.trie import State, Trace, Value, local
-from .._ops.creation.generator import default_generator
 from .._storage.shared_storage import unshare
 from .._tracing.infer import user_line
 from .python_state import PythonState
@@ -128,8 +127,7 @@ class Before:
             if grad is not None:
                 self.sources.setdefault(id(grad), Source("grad", leaf))
                 found.append(grad)
-        generators = {id(g): g for g in [default_generator, *python.generators]}
-        self.generators = [(g, g._state, g._drawn) for g in generators.values()]
+        self.generators = [(g, g._state, g._drawn) for g in python.generators]
         for g, state, _ in self.generators:
             self.sources[id(state)] = Source("generator", g)
             found.append(state)

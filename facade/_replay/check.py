@@ -9,7 +9,6 @@ import numpy as np
 
 from .._core.handle import Handle
 from .._core.tree.trees import tree_flatten
-from .._ops.creation.generator import default_generator
 from .._runtime.cut import cut
 from .._runtime.observation import observe
 from .capture import COMPILE
@@ -41,8 +40,7 @@ class Snapshot:
             (t, t._grad, None if t._grad is None else (t._grad._v, t._grad._array))
             for _, t in self._named.values()
         ]
-        generators = [default_generator, *python.generators]
-        self._places = [(g, g.place()) for g in generators]
+        self._places = [(g, g.place()) for g in python.generators]
 
     def restore(self) -> None:
         """Put everything back as it was."""

@@ -39,7 +39,6 @@ class _Signature:
       goes_on: its results have a graph, so a call is part of the program that goes on.
       last: the last recordings, by where in the trie they began, until another is the same.
       tries: recordings so far that could not be replayed.
-      reason: why the last could not.
     """
 
     def __init__(self) -> None:
@@ -47,7 +46,6 @@ class _Signature:
         self.goes_on = False
         self.last: dict[State, Recorded] = {}
         self.tries = 0
-        self.reason = ""
 
 
 class CompiledFunction:
@@ -90,9 +88,9 @@ class CompiledFunction:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         mode = local.mode
         if (
-            not mode.plain and (mode.hooks or mode.dual or mode.counted)
-            or mode.anomaly or local.vmap is not None or local.cuts.capture is not None
-            or local.cuts.uncut or transformation() is not None or overrides.modes
+            mode.hooks or mode.dual or mode.counted or mode.anomaly or local.vmap is not None
+            or local.cuts.capture is not None or local.cuts.uncut or overrides.modes
+            or transformation() is not None
         ):  # fmt: skip
             return self._fn(*args, **kwargs)
         leaves, spec = tree_flatten((args, kwargs))
@@ -109,12 +107,12 @@ class CompiledFunction:
                 return result
         if known.tries >= TRIES or len(known.replays) >= MOST:
             return self._fn(*args, **kwargs)
-        return self._record(known, leaves, spec, tensors)
+        return self._record(known, leaves, tensors, spec, args, kwargs)
 
     def _compare(self, replay: Replay, tensors: list[Any], args: Any, kwargs: Any) -> Any:
         """Replay a call, call the function plainly as well, and compare."""
         before = Snapshot(replay.python, tensors)
-        if replay.inputs(tensors) is None or not replay.python.holds():
+        if replay.inputs(tensors) is None:
             return MISS
         return compare(
             self._name,
@@ -174,24 +172,25 @@ class CompiledFunction:
 
     # ------------------------------------------------------------ recording
 
-    def _record(self, known: _Signature, leaves: list[Any], spec: Any, tensors: list[Any]) -> Any:
+    def _record(
+        self, known: _Signature, leaves: list[Any], tensors: list[Any], spec: Any, args: Any,
+        kwargs: Any,
+    ) -> Any:  # fmt: skip
         """Run a call plainly, and find out how to replay it."""
         try:
             python = PythonState(self._roots(leaves), self._groups)
         except NotReplayable as error:
             known.tries = TRIES
             self._fall_back(str(error))
-            args, kwargs = tree_unflatten(leaves, spec)
             return self._fn(*args, **kwargs)
-        if known.goes_on:
-            given, stand_ins = tensors, frozenset[int]()
-        else:
+        given, stand_ins = tensors, frozenset[int]()
+        if not known.goes_on:
             cut(COMPILE)
             given, stand_ins = _at_rest(tensors)
-        supply = iter(given)
-        args, kwargs = tree_unflatten(
-            [next(supply) if isinstance(x, Handle) else x for x in leaves], spec
-        )
+        if stand_ins:
+            supply = iter(given)
+            leaves = [next(supply) if isinstance(x, Handle) else x for x in leaves]
+            args, kwargs = tree_unflatten(leaves, spec)
         before = Before(python, given, stand_ins)
         result, trace, capture, why = record_call(self._fn, args, kwargs)
         for step in capture.numbers:
@@ -228,7 +227,8 @@ class CompiledFunction:
         self, known: _Signature, recorded: Recorded, before: Before, python: PythonState
     ) -> None:
         if self._is_settled(known, recorded):
-            span = next((s for s in known.replays if s.continues(recorded)), None)
+            spans = [x for x in known.replays if type(x) is Span]
+            span = next((x for x in spans if x.continues(recorded)), None)
             if span is None:
                 span = Span(recorded, before, python)
                 known.replays.append(span)
@@ -263,7 +263,6 @@ class CompiledFunction:
 
     def _note(self, known: _Signature, why: str) -> None:
         known.tries += 1
-        known.reason = why
         if known.tries >= (2 if self._fullgraph else TRIES):
             self._fall_back(why)
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from .._core.dtypes import device, dtype
 from .._core.handle import Handle
-from .._ops.creation.generator import Generator
+from .._ops.creation.generator import Generator, default_generator
 from .users_code import (
     CLOSED,
     contents,
@@ -27,7 +27,6 @@ from .users_code import (
     is_users_file,
     names_in,
     slots_of,
-    take_one,
 )  # fmt: skip
 
 MOST = 200_000  # entries that are looked at; beyond that a check costs more than it saves
@@ -56,7 +55,7 @@ class PythonState:
 
     Attributes:
       tensors: those found, by their ids.
-      generators: of random numbers.
+      generators: of random numbers, the default one first.
       leaves: what was found, by where: `model.dropout.p`.
     """
 
@@ -66,7 +65,7 @@ class PythonState:
 
     def _look(self) -> None:
         self.tensors: dict[int, Any] = {}
-        self.generators: list[Generator] = []
+        self.generators: list[Generator] = [default_generator]
         self.leaves: dict[str, Any] = {}
         self._seen: dict[int, str] = {}
         self._alive: list[Any] = []  # so that no id is given again
@@ -123,7 +122,7 @@ class PythonState:
         for path, old in self.leaves.items():
             if path not in now.leaves:
                 found.append(f"`{path}` is gone")
-            elif not _same(old, new := now.leaves[path]):
+            elif not are_same(old, new := now.leaves[path]):
                 told = type(old) in PLAIN and type(new) in PLAIN
                 found.append(
                     f"`{path}` was {old!r} and is {new!r}" if told else f"`{path}` was replaced"
@@ -148,7 +147,8 @@ class PythonState:
         if kind is types.MethodType:
             return [(f"{path}.__self__", x.__self__), (path, x.__func__)]
         if isinstance(x, Generator):
-            self.generators.append(x)  # which goes on with each draw
+            if x is not default_generator:
+                self.generators.append(x)  # which goes on with each draw
             return None
         if kind is functools.partial:
             return [(path, x.func), (f"{path}.args", x.args), (f"{path}.keywords", x.keywords)]
@@ -187,8 +187,8 @@ class PythonState:
         names, read = names_in(fn.__code__)
         known = [name for name in read if name in fn.__globals__]
         if known:
-            get = itemgetter(*known) if len(known) > 1 else take_one(known[0])
-            self._watch(functools.partial(get, fn.__globals__))
+            take = itemgetter(known[0], *known)  # of several, so that it makes a tuple
+            self._watch(functools.partial(take, fn.__globals__))
         for name in known:
             value = fn.__globals__[name]
             if type(value) is types.ModuleType:
@@ -237,5 +237,6 @@ class PythonState:
         return [(f"type({path})", cls), *found] if found else None
 
 
-def _same(old: Any, new: Any) -> bool:
+def are_same(old: Any, new: Any) -> bool:
+    """Tell whether two leaves are one object, or equal where equal ones are the same."""
     return old is new or (type(old) is type(new) and type(old) in PLAIN and bool(old == new))

@@ -19,7 +19,8 @@ from .._tracing.inputs import list_inputs
 from .._tracing.leaf_tuples import mark_all_entered
 from .._tracing.undo import Update, Write
 from .capture import Before, Capture, Numbers, Source
-from .python_state import PLAIN, NotReplayable
+from .python_state import NotReplayable, are_same
+from .shared_memory import is_shared, memory_of, sharers_of
 
 
 class Written(NamedTuple):
@@ -60,9 +61,10 @@ class Recorded:
       numbers: that optimizers' steps entered.
       grads_before: leaves, and whether they had a gradient.
       written, grads, drawn: its effects.
-      result: for each leaf of what it returned the number of its value, its source, or None.
+      result: for each leaf of what it returned the number of its value or its source; the leaf
+        itself in a tuple if it is no tensor.
       live: whether a result has a graph that nobody has walked.
-      plain, tensors, spec: the leaves that are no tensors, those that are, and their tree.
+      leaves, spec: of what it returned.
 
     Raises:
       NotReplayable: it left something behind that only its Python can make.
@@ -180,16 +182,13 @@ class Recorded:
                 yield NewGrad(leaf, new._v.index)
 
     def _take_result(self, result: Any) -> None:
-        leaves, self.spec = tree_flatten(result)
+        self.leaves, self.spec = tree_flatten(result)
         self.result: list[Any] = []
-        self.plain: list[Any] = []
         self.live = False
-        self.tensors = [x for x in leaves if isinstance(x, Handle)]
         freed = self._trace.graph.freed
-        for x in leaves:
-            self.plain.append(None if isinstance(x, Handle) else x)
+        for x in self.leaves:
             if not isinstance(x, Handle):
-                self.result.append(None)
+                self.result.append((x,))
             elif id(x) in self._known:
                 self.result.append(self._known[id(x)])
             elif x._trace is self._trace and x._v.index >= 0:
@@ -198,13 +197,18 @@ class Recorded:
             else:
                 raise NotReplayable("it returns a tensor that its program did not compute")
 
+    @property
+    def tensors(self) -> list[Any]:
+        """The tensors among what it returned."""
+        return [x for x in self.leaves if isinstance(x, Handle)]
+
     def _refuse_shared_memory(self) -> None:
         distinct = {id(x): x for x in self.tensors}
-        memories = list(map(_memory_of, distinct.values()))
+        memories = list(map(memory_of, distinct.values()))
         if len(set(memories)) < len(memories):
             raise NotReplayable("it returns tensors that share memory")
         for t in self._entered.values():
-            if id(t) not in distinct and _memory_of(t) in memories:
+            if id(t) not in distinct and memory_of(t) in memories:
                 raise NotReplayable("it returns a tensor that shares memory with one from outside")
 
     def _refuse_strangers(self) -> None:
@@ -214,7 +218,7 @@ class Recorded:
         known |= {id(g._held) for g, _, _ in self._before.generators}
         living = {id(t): t for t in self._trace.living()}
         mine = [*self.tensors, *[t for t in living.values() if id(t) in known]]
-        known |= {id(x) for t in mine for x in _sharers(t)}
+        known |= {id(x) for t in mine for x in sharers_of(t)}
         del living, mine
         if self._strangers(known):
             gc.collect()
@@ -233,8 +237,7 @@ class Recorded:
 
     def release(self) -> None:
         """Drop the tensors that the call used and made."""
-        self.tensors, self._entered, self._known = [], {}, {}
-        del self._trace, self._before
+        del self.leaves, self._entered, self._known, self._trace, self._before
 
     def difference(self, other: Recorded) -> str:
         """Return why another recording that ended in the same state is not the same; "" if it is.
@@ -247,7 +250,7 @@ class Recorded:
                 if value.weak:
                     return f"it computes with a number of Python that changes: {a.what}, {b.what}"
                 return "it takes other tensors at each call, or data that it makes in Python"
-        if not all(map(_are_same, self.plain, other.plain)) or self.spec != other.spec:
+        if self.spec != other.spec or not all(map(_return_same, self.result, other.result)):
             return "it returns something of Python that changes"
         return "" if self._key() == other._key() else "it writes to other tensors at each call"
 
@@ -257,32 +260,9 @@ class Recorded:
             [(_name(w.source), *w[1:]) for w in self.written],
             [(id(g.leaf), g.number) for g in self.grads],
             [(id(d.generator), *d[1:]) for d in self.drawn],
-            [_name(x) if type(x) is Source else x for x in self.result],
+            [_name(x) if type(x) is Source else x for x in self.result if type(x) is not tuple],
             [step.op for step in self.numbers],
         )
-
-
-def is_shared(t: Any) -> bool:
-    """Tell whether somebody holds a tensor that shares memory with this one."""
-    if not t._shares or t._store is None:
-        return False
-    others = [m for r in t._store.members if (m := r()) is not None and m is not t]
-    return any(m is not t._store.cell for m in others)
-
-
-def _sharers(t: Any) -> list[Any]:
-    """List the tensors that a view or a detached tensor holds: what it shares memory with."""
-    found = [] if t._viewed is None else [t._viewed[0]]
-    if t._shares and t._store is not None:
-        found += [x for x in (t._store.cell, t._base_) if x is not None]
-    return found
-
-
-def _memory_of(t: Any) -> int:
-    """Return what is equal for tensors that share memory."""
-    if t._viewed is not None:
-        return _memory_of(t._viewed[0])
-    return id(t._store) if t._shares and t._store is not None else id(t)
 
 
 def _name(source: Source) -> Any:
@@ -290,8 +270,9 @@ def _name(source: Source) -> Any:
     return source.kind, what if type(what) in (int, tuple) else id(what)
 
 
-def _are_same(a: Any, b: Any) -> bool:
-    return a is b or (type(a) is type(b) and type(a) in PLAIN and bool(a == b))
+def _return_same(a: Any, b: Any) -> bool:
+    """Tell whether two leaves of results agree, as far as they are no tensors."""
+    return type(a) is type(b) and (type(a) is not tuple or are_same(a[0], b[0]))
 
 
 def _are_alike(a: Source, b: Source) -> bool:

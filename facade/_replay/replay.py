@@ -13,19 +13,20 @@ from .._core.faults import Pending
 from .._core.handle import Handle
 from .._core.host_transfer import entering
 from .._core.locks import sharing
-from .._core.tree.trees import tree_unflatten
 from .._core.trie import local
 from .._runtime.cut import cut, note_run
 from .._runtime.observation import observe
 from .._runtime.recipes import MOST_IF_NOBODY, Recipe, most_held
 from .._runtime.turns import Reordered
 from .._storage.shared_storage import unshare
+from .._storage.write import bump
 from .._tracing import inputs
 from .._tracing.loop_cuts import BUDGET
 from .capture import COMPILE, Source
 from .conditions import MISS, Conditions
 from .python_state import PythonState
 from .recorded import Recorded
+from .results import rebuild
 
 _value, _array, _shares = attrgetter("_v"), attrgetter("_array"), attrgetter("_shares")
 
@@ -134,23 +135,10 @@ class Replay:
     def _take_result(self, recorded: Recorded, places: dict[int, int]) -> None:
         self.spec = recorded.spec
         self.result: list[Any] = []
-        tensors = iter(recorded.tensors)
-        distinct: dict[int, Made] = {}
-        for found, plain in zip(recorded.result, recorded.plain, strict=True):
-            if found is None:
-                self.result.append((plain,))
-                continue
-            t = next(tensors)
-            if isinstance(found, Source):
-                self.result.append(found)
-            else:
-                self.result.append(distinct.setdefault(id(t), _made(t, places[found])))
+        for found, x in zip(recorded.result, recorded.leaves, strict=True):
+            self.result.append(_made(x, places[found]) if type(found) is int else found)
 
     # ------------------------------------------------------------ a call
-
-    def continues(self, recorded: Recorded) -> bool:
-        """Return False: it runs a program of its own."""
-        return False
 
     def run(self, arguments: list[Any], donate: bool = True) -> Any:
         """Run the call for these tensors.
@@ -161,11 +149,13 @@ class Replay:
         Returns:
           what it returns, or `MISS` if something is not as it was.
         """
-        arrays = self.inputs(arguments) if self._conditions.hold() else None
+        arrays = self.inputs(arguments)
         return MISS if arrays is None else self._dispatch(arrays, arguments, donate)
 
     def inputs(self, arguments: list[Any]) -> list[Any] | None:
         """Return what enters the program now; None if something is not as it was."""
+        if not self._conditions.hold():
+            return None
         handles = self._handles.copy()
         for k, source in self._others:
             t = source.tensor(arguments)
@@ -243,9 +233,7 @@ class Replay:
             for source, place, rest, versions in self.written_elsewhere:
                 t = source.tensor(arguments)
                 t._v, t._array = rest, outputs[place]
-                if t._vc is None:
-                    t._vc = [0]
-                t._vc[0] += versions
+                bump(t, versions)
             for leaf, made in self.grads:
                 leaf._grad = None if made is None else made.make(cls, outputs)
             for generator, made, keys in self.drawn:
@@ -254,21 +242,7 @@ class Replay:
         if outcome.faults is not None:
             local.faults.append(Pending(outcome.faults, plan.side.faults))
         note_run(self.recipe, outcome, COMPILE, None, plan)
-        return self._returned(outputs, arguments, cls)
-
-    def _returned(self, outputs: Any, arguments: list[Any], cls: type) -> Any:
-        made: dict[int, Any] = {}
-        leaves = []
-        for found in self.result:
-            if type(found) is tuple:
-                leaves.append(found[0])
-            elif type(found) is Source:
-                leaves.append(found.tensor(arguments))
-            else:
-                if found.place not in made:
-                    made[found.place] = found.make(cls, outputs)
-                leaves.append(made[found.place])
-        return leaves[0] if self.spec.is_leaf() else tree_unflatten(leaves, self.spec)
+        return rebuild(self.result, self.spec, arguments, lambda made: made.make(cls, outputs))
 
 
 def _complete(arrays: list[Any], handles: list[Any]) -> None:

@@ -5,17 +5,17 @@ from __future__ import annotations
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from .._core.tree.trees import tree_unflatten
 from .._core.trie import Value, local
 from .._dispatch.macro_steps import MacroStep, is_uncut
-from .._storage.write import rebind
+from .._storage.write import bump, rebind
 from .._tracing.inputs import make
 from .._tracing.loop_cuts import over_budget
 from .._tracing.undo import Draw
-from .capture import Before, Source
+from .capture import Before
 from .conditions import MISS, Conditions
 from .python_state import NotReplayable, PythonState
 from .recorded import Recorded
+from .results import rebuild
 
 _value = attrgetter("_v")
 
@@ -25,12 +25,12 @@ class _Effects(NamedTuple):
 
     Attributes:
       written, drawn: values of the tensors that it wrote to, and of generators' states.
-      result: a value for each tensor that it made, None for other leaves.
+      result: as `rebuild` takes it, with values of the tensors that it made.
     """
 
     written: list[Value]
     drawn: list[Value]
-    result: list[Value | None]
+    result: list[Any]
     constants: list[Any]
 
 
@@ -53,13 +53,11 @@ class Span:
         self._held = before.held
         self._written = [(w.source, w.versions) for w in recorded.written]
         self._drawn = [(d.generator, d.keys) for d in recorded.drawn]
-        self._result, self._plain, self._spec = recorded.result, recorded.plain, recorded.spec
+        self._kinds, self._spec = list(map(type, recorded.result)), recorded.spec
 
     def continues(self, recorded: Recorded) -> bool:
         """Tell whether a call was the same as this, perhaps somewhere else in a program."""
-        return self._conditions.hold() and [*map(type, self._result)] == [
-            *map(type, recorded.result)
-        ]
+        return self._conditions.hold() and list(map(type, recorded.result)) == self._kinds
 
     def remember(self, recorded: Recorded, before: Before) -> None:
         """Remember the step that a call was: from where it began, on what its operands were."""
@@ -83,11 +81,10 @@ class Span:
             if id(t) not in place:
                 raise NotReplayable("it takes a tensor that it does not find in Python")
             inputs.append((place[id(t)], value))
-        made = iter(recorded.tensors)
-        result: list[Value | None] = []
-        for found in recorded.result:
-            new: Any = None if found is None else next(made)
-            result.append(new._v if type(found) is int else None)
+        result = [
+            x._v if type(found) is int else found
+            for found, x in zip(recorded.result, recorded.leaves, strict=True)
+        ]
         effects = _Effects(
             [w.source.tensor(before.arguments)._v for w in recorded.written],
             [d.generator._held._v for d in recorded.drawn],
@@ -114,9 +111,7 @@ class Span:
         if not step.take(trace, [*operands, *effects.constants]):
             return MISS
         for t, value, (_, versions) in zip(targets, effects.written, self._written, strict=True):
-            if t._vc is None:
-                t._vc = [0]
-            t._vc[0] += versions
+            bump(t, versions)
             rebind(t, value)
         for (generator, keys), value in zip(self._drawn, effects.drawn, strict=True):
             state = generator._state
@@ -124,19 +119,4 @@ class Span:
                 trace.memory.undo.append(Draw(generator, state._v, generator._drawn))
             generator._drawn += keys
             generator._state = make(value, trace)
-        return self._made(arguments, effects.result)
-
-    def _made(self, arguments: list[Any], values: list[Value | None]) -> Any:
-        """Make what the call returns."""
-        trace, leaves = local.trace, []
-        made: dict[Value, Any] = {}
-        for found, plain, value in zip(self._result, self._plain, values, strict=True):
-            if type(found) is Source:
-                leaves.append(found.tensor(arguments))
-            elif value is None:
-                leaves.append(plain)
-            else:
-                if value not in made:
-                    made[value] = make(value, trace)
-                leaves.append(made[value])
-        return leaves[0] if self._spec.is_leaf() else tree_unflatten(leaves, self._spec)
+        return rebuild(effects.result, self._spec, arguments, lambda value: make(value, trace))

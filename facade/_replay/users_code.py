@@ -7,7 +7,7 @@ import functools
 import sys
 import sysconfig
 import types
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from leafax.functional.execution.tracebacks import is_library_file
@@ -15,11 +15,6 @@ from leafax.functional.execution.tracebacks import is_library_file
 _READS = frozenset({"LOAD_GLOBAL", "LOAD_NAME"})
 #: Libraries whose objects hold no state that a step's Python reads.
 CLOSED = frozenset({"jax", "jaxlib", "numpy", "builtins", "_thread", "threading", "weakref", "re"})
-
-
-def take_one(name: str) -> Callable[[Any], tuple[Any]]:
-    """Return what takes one entry of a dict, as `itemgetter` takes several."""
-    return lambda names: (names[name],)
 
 
 def is_filled(cell: Any) -> bool:

@@ -604,6 +604,24 @@ def test_checked_calls_are_compared() -> None:
     assert replays(checked.fn) == 1
 
 
+def test_a_check_leaves_out_what_is_not_as_it_was() -> None:
+    """A call is not compared with a replay for other gradients than there are."""
+    weight = leafax.ones(2, requires_grad=True)
+
+    def accumulate(x: Any) -> Any:
+        loss = (weight * x).sum()
+        loss.backward()
+        return loss.detach()
+
+    fn = leafax.compile(accumulate, check=True)
+    for begins in (True, True, True, False, False, True):
+        if begins:
+            weight.grad = None
+        before = 0.0 if weight.grad is None else weight.grad[0].item()
+        assert fn(leafax.ones(2)).item() == 2
+        assert weight.grad.tolist() == [before + 1] * 2
+
+
 def test_a_check_finds_a_number_that_nobody_saw() -> None:
     hidden = np.array([2.0])  # what NumPy holds is not looked at
     fn = leafax.compile(lambda x: x * float(hidden[0]), check=True)

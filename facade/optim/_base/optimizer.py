@@ -199,20 +199,19 @@ class Optimizer(Hyperparameters):
         op, numbers = self._chosen(group, sizes)
         inputs = self._entering[id(group)].as_inputs(numbers)
         counts = self.writes(group)
+        if not self._replayed(op, params, held, inputs, counts):
+            has_kernel(group, params, self.captured)
+            if not (_entered(params) and self._replayed(op, params, held, inputs, counts)):
+                parts = split_overlapping(params)
+                if len(parts) > 1:
+                    for part in parts:
+                        self._write_step(group, part)
+                    return
+                states = tuple(map(tuple, nested))
+                self._record_update(op, params, states, held, numbers, counts)
         if local.cuts.capture is not None:
             again = partial(self._numbers_now, group, sizes)
             local.cuts.capture.note_numbers(again, op, inputs, numbers, group)
-        if not self._replayed(op, params, held, inputs, counts):
-            has_kernel(group, params, self.captured)
-            if _entered(params) and self._replayed(op, params, held, inputs, counts):
-                return
-            parts = split_overlapping(params)
-            if len(parts) > 1:
-                for part in parts:
-                    self._write_step(group, part)
-                return
-            states = tuple(map(tuple, nested))
-            self._record_update(op, params, states, held, numbers, counts)
 
     def _numbers_now(self, group: ParamGroup, sizes: tuple[int, int]) -> tuple[Op, list[Any]]:
         """Return the op that would update a group now, and the numbers that would enter."""
