@@ -6,12 +6,14 @@ import multiprocessing
 import multiprocessing.connection
 import os
 import pickle
+import shutil
 import signal
 import sys
 import tempfile
 import time
 import traceback
 import warnings
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -165,6 +167,7 @@ def start_processes(
         process.start()
         processes.append(process)
     started = ProcessContext(processes, files)
+    weakref.finalize(started, shutil.rmtree, folder, ignore_errors=True)
     if not join:
         return started
     while not started.join():

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import operator
+import tempfile
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -236,12 +238,16 @@ def test_a_profiler_counts_steps_and_says_once_that_it_records_nothing() -> None
     assert "leafax.explain()" in profiler.key_averages().table(sort_by="cpu_time_total")
 
 
-def test_processes_say_what_failed() -> None:
+def test_processes_say_what_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     multiprocessing = leafax.multiprocessing
     with pytest.raises(multiprocessing.ProcessRaisedException) as caught:
         multiprocessing.spawn(operator.truediv, (0,), nprocs=1)
     assert str(caught.value).endswith("ZeroDivisionError: division by zero\n")
     assert str(caught.value).startswith("\n\n-- Process 0 terminated with the following error:\n")
+    del caught  # its traceback holds the processes, and so the folder of their errors
+    gc.collect()
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("dimension", [1, 7])
