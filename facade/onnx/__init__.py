@@ -8,6 +8,7 @@ from typing import Any
 from .._core.absent.stand_ins import do_nothing as register_custom_op_symbolic
 from .._core.absent.stand_ins import do_nothing as unregister_custom_op_symbolic
 from .._core.absent.stand_ins import refuse_class
+from .._install.metadata import VERSION as _VERSION
 from . import errors as errors
 from . import symbolic_helper as symbolic_helper
 from . import symbolic_opset9 as symbolic_opset9
@@ -25,7 +26,7 @@ __all__ = [
     "symbolic_opset11", "symbolic_opset9", "unregister_custom_op_symbolic", "utils",
 ]  # fmt: skip
 
-producer_name, producer_version = "pytorch", "2.13.0"
+producer_name, producer_version = "pytorch", _VERSION
 
 ONNXProgram = refuse_class("onnx.ONNXProgram", _JAX)
 

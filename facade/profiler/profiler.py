@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from .._core.absent.stand_ins import do_nothing, refuse
-from ..autograd.profiler import EventList, say_nothing_is_recorded
+from ..autograd.profiler import _INSTEAD, EventList, say_nothing_is_recorded
 
 __all__ = [
     "ProfilerAction", "ProfilerActivity", "profile", "schedule", "supported_activities",
@@ -146,7 +146,4 @@ class profile:  # noqa: N801 # PyTorch's name
         return EventList()
 
     add_metadata = add_metadata_json = toggle_collection_dynamic = do_nothing
-    export_chrome_trace = refuse(
-        "profiler.profile.export_chrome_trace",
-        "`leafax.explain()` tells what ran, `jax.profiler` for how long",
-    )
+    export_chrome_trace = refuse("profiler.profile.export_chrome_trace", _INSTEAD)
