@@ -168,14 +168,9 @@ def _returns_minus_one(fn: Callable[..., Any]) -> Callable[..., Any]:
     return functools.wraps(fn)(override) if hasattr(fn, "__code__") else override
 
 
-@functools.cache
-def _names() -> dict[Any, str]:
-    return _overridable.names()
-
-
 def resolve_name(f: Any) -> str | None:
     """Return PyTorch's name of a function that `__torch_function__` was told, None if unknown."""
-    return _names().get(f)
+    return _overridable.names().get(f)
 
 
 @contextlib.contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from functools import cache
 from types import FunctionType
 from typing import Any, NamedTuple
 
@@ -167,6 +168,7 @@ def methods() -> Iterator[Overridable]:
                     yield Overridable(found.fset, set_, f"{said}.__set__", False, False, True)
 
 
+@cache
 def names() -> dict[Any, str]:
     """Return PyTorch's names of all functions that can be overridden."""
     found: dict[Any, str] = {}

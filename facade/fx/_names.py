@@ -10,7 +10,6 @@ import re
 import sys
 import types
 from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 from .._api.overridable import IN_CPP, IN_NN, names
@@ -86,17 +85,12 @@ def is_magic(name: str) -> bool:
     return name.startswith("__") and name.endswith("__")
 
 
-@cache
-def _public_names() -> dict[Any, str]:
-    return names()
-
-
 def public_name(obj: Any) -> str | None:
     """Return PyTorch's name of one of its functions or classes, None of any other object."""
     if isinstance(obj, (OpOverload, OpOverloadPacket)):
         return f"torch.ops.{obj}"
     try:
-        found = _public_names().get(obj)
+        found = names().get(obj)
     except TypeError:
         return None
     module = getattr(obj, "__module__", None) or ""
