@@ -146,15 +146,8 @@ def register_autograd(
         _OPDEFS[name].register_autograd(backward, setup_context=setup_context)
         return
     operator = _operators.find(name)
-    if operator is None:
-        return
-    if operator.schema.is_mutable:
-        raise RuntimeError(
-            f"Cannot register autograd formula for non-functional operator {operator.shown} with "
-            f"schema {operator.schema}. Please create a functional operator and register an "
-            "autograd formula for that."
-        )
-    operator.backward, operator.setup_context = backward, setup_context
+    if operator is not None:
+        operator.set_gradient(backward, setup_context, shown=operator.shown)
 
 
 def register_vmap(op: Any, func: Any = None, /, *, lib: Any = None) -> Any:

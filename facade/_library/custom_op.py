@@ -181,13 +181,7 @@ class CustomOpDef:
                 "Cannot register autograd formula for operator tagged with torch.Tag.out: "
                 f"{self}. Out variants do not support autograd."
             )
-        if self._operator.schema.is_mutable:
-            raise RuntimeError(
-                f"Cannot register autograd formula for non-functional operator {self} with schema "
-                f"{self._operator.schema}. Please create a functional operator and register an "
-                "autograd formula for that."
-            )
-        self._operator.backward, self._operator.setup_context = backward, setup_context
+        self._operator.set_gradient(backward, setup_context, shown=self)
 
     def register_vmap(self, func: Callable[..., Any] | None = None) -> Any:
         """Register `func(info, in_dims, *args)`, called in `vmap` with whole batches."""
@@ -214,13 +208,9 @@ class CustomOpDef:
     @contextmanager
     def set_kernel_enabled(self, device_type: str, enabled: bool = True) -> Iterator[None]:
         """Turn the implementation for a type of device off, or on again, for a block."""
-        if enabled:
-            before = self._operator.disabled
-            self._operator.disabled = before - {key_of_device(device_type)}
-            try:
-                yield
-            finally:
-                self._operator.disabled = before
-        else:
-            with self._operator.without(key_of_device(device_type)):
-                yield
+        before, key = self._operator.disabled, {key_of_device(device_type)}
+        self._operator.disabled = before - key if enabled else before | key
+        try:
+            yield
+        finally:
+            self._operator.disabled = before

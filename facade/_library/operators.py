@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 from .._core.grad_modes import is_grad_enabled, no_grad
@@ -45,7 +44,7 @@ class Operator:
         self.setup_context: Callable[..., Any] | None = None
         self.fake: Callable[..., Any] | None = None
         self.vmap: Callable[..., Any] | None = None
-        self.disabled: set[str] = set()
+        self.disabled: frozenset[str] = frozenset()
         self.casts: dict[str, Any] = {}
         self.check_result: Callable[[Any, Any, Any], None] | None = None
         self.function = make_function(self)
@@ -101,15 +100,24 @@ class Operator:
             f"[{', '.join(self.kernels)}]."
         )
 
-    @contextmanager
-    def without(self, key: str) -> Iterator[None]:
-        """Do not call the implementation of a dispatch key for a block."""
-        before = set(self.disabled)
-        self.disabled.add(key)
-        try:
-            yield
-        finally:
-            self.disabled = before
+    def set_gradient(
+        self, backward: Callable[..., Any], setup_context: Callable[..., Any] | None, shown: Any
+    ) -> None:
+        """Take the functions of a gradient.
+
+        Args:
+          shown: the op as an error shows it.
+
+        Raises:
+          RuntimeError: the op writes to an argument.
+        """
+        if self.schema.is_mutable:
+            raise RuntimeError(
+                f"Cannot register autograd formula for non-functional operator {shown} with "
+                f"schema {self.schema}. Please create a functional operator and register an "
+                "autograd formula for that."
+            )
+        self.backward, self.setup_context = backward, setup_context
 
 
 def _cast(x: Any, dtype: Any) -> Any:
