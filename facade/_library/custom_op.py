@@ -151,7 +151,7 @@ class CustomOpDef:
         return register if fn is None else register(fn)
 
     def register_fake(self, fn: Callable[..., Any], /) -> Callable[..., Any]:
-        """Register what tells results' shapes; nothing here needs it, since ops are recorded."""
+        """Accept what tells results' shapes, which nothing calls, since ops are recorded here."""
         for name in ("inplace", "out"):
             if Tag[name] in self._tags:
                 warnings.warn(
@@ -160,7 +160,6 @@ class CustomOpDef:
                     "impl will be used instead.",
                     stacklevel=2,
                 )
-        self._operator.fake = fn
         return fn
 
     def register_autograd(

@@ -42,7 +42,6 @@ class Operator:
         self.kernels: dict[str, Callable[..., Any]] = {}
         self.backward: Callable[..., Any] | None = None
         self.setup_context: Callable[..., Any] | None = None
-        self.fake: Callable[..., Any] | None = None
         self.vmap: Callable[..., Any] | None = None
         self.disabled: frozenset[str] = frozenset()
         self.casts: dict[str, Any] = {}
