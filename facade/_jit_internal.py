@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import typing
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
-from ._core.absent.stand_ins import leave
+from ._core.absent.stand_ins import Block, leave
 from ._core.absent.stand_ins import leave as _overload
 from ._core.absent.stand_ins import leave as _overload_method
 from ._core.absent.stand_ins import leave as export
@@ -48,13 +47,10 @@ def ignore(drop: Any = False, **kwargs: Any) -> Any:
     return leave(drop if callable(drop) else None)
 
 
-class _IgnoreContextManager(contextlib.AbstractContextManager[None]):
+class _IgnoreContextManager(Block):
     """A block that TorchScript leaves to Python."""
 
     def __init__(self, **kwargs: Any) -> None:
-        pass
-
-    def __exit__(self, *exc_info: object) -> None:
         pass
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import enum
 from collections.abc import Iterator
 from typing import Any
 
-from .._core.absent.stand_ins import do_nothing, refuse_class
+from .._core.absent.stand_ins import Block, do_nothing, refuse_class
 from .._core.dtypes import device as _device
 from .._core.jax_devices import list_gpus as _list_gpus
 from .._core.transforms_running import active as _transforms
@@ -93,7 +92,7 @@ _jit_set_nvfuser_enabled = _jit_override_can_fuse_on_cpu = _jit_set_profiling_mo
 _jit_override_can_fuse_on_gpu = _jit_set_profiling_mode
 
 
-class _ExcludeDispatchKeyGuard(contextlib.AbstractContextManager[None]):
+class _ExcludeDispatchKeyGuard(Block):
     """A block in which some kernels are left out: leafax has no dispatcher.
 
     Args:
@@ -101,9 +100,6 @@ class _ExcludeDispatchKeyGuard(contextlib.AbstractContextManager[None]):
     """
 
     def __init__(self, keys: Any) -> None:
-        pass
-
-    def __exit__(self, *exc_info: object) -> None:
         pass
 
 

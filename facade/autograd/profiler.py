@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 from typing import Any
 
-from .._core.absent.stand_ins import refuse
+from .._core.absent.stand_ins import Block, refuse
 from .._core.warn_once import warn_once
 
 __all__ = [
@@ -47,17 +46,7 @@ class EventList(list[Any]):
     export_stacks = refuse("profiler.profile.export_stacks", _INSTEAD)
 
 
-class _Block(contextlib.ContextDecorator):
-    """A block, also as a decorator, that changes nothing."""
-
-    def __enter__(self) -> Any:
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
-        pass
-
-
-class record_function(_Block):  # noqa: N801 # PyTorch's name
+class record_function(Block):  # noqa: N801 # PyTorch's name
     """Name a block for a profiler.
 
     Args:
@@ -69,7 +58,7 @@ class record_function(_Block):  # noqa: N801 # PyTorch's name
         self.name, self.args = name, args
 
 
-class emit_nvtx(_Block):  # noqa: N801 # PyTorch's name
+class emit_nvtx(Block):  # noqa: N801 # PyTorch's name
     """Mark a block for NVIDIA's profiler: XLA does so by itself."""
 
     def __init__(self, enabled: bool = True, record_shapes: bool = False) -> None:
@@ -80,7 +69,7 @@ class emit_itt(emit_nvtx):  # noqa: N801 # PyTorch's name
     """Mark a block for Intel's profiler: nothing does."""
 
 
-class profile(_Block):  # noqa: N801 # PyTorch's name
+class profile(Block):  # noqa: N801 # PyTorch's name
     """Profile a block: it has no events."""
 
     def __init__(self, enabled: bool = True, **options: Any) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 from typing import Any
 
 from .._api.compile import compile as compile
+from .._core.absent.stand_ins import Block
 from .._core.absent.stand_ins import do_nothing as cudagraph_mark_step_begin
 from .._core.absent.stand_ins import do_nothing as reset
 from .._core.absent.stand_ins import do_nothing as set_default_backend
@@ -52,17 +52,11 @@ def substitute_in_graph(original_fn: Any, **options: Any) -> Any:
     return allow_in_graph()
 
 
-class set_stance(contextlib.ContextDecorator):  # noqa: N801 # PyTorch's name
+class set_stance(Block):  # noqa: N801 # PyTorch's name
     """Accept how `torch.compile` should behave, for good or within a block: it stays the same."""
 
     def __init__(self, stance: str = "default", **options: Any) -> None:
         self.stance = stance
-
-    def __enter__(self) -> set_stance:
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
-        pass
 
 
 set_enable_guard_collectives = cudagraph_mark_step_begin

@@ -8,7 +8,7 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any, Final
 
-from .._core.absent.stand_ins import do_nothing, leave, refuse, refuse_class
+from .._core.absent.stand_ins import Block, do_nothing, leave, refuse, refuse_class
 from .._core.absent.stand_ins import leave as interface
 from .._core.absent.stand_ins import leave as script
 from .._core.absent.stand_ins import leave as script_if_tracing
@@ -131,11 +131,8 @@ def fuser(name: str) -> Iterator[None]:
     yield
 
 
-class strict_fusion(contextlib.AbstractContextManager[None]):  # noqa: N801 # PyTorch's name
+class strict_fusion(Block):  # noqa: N801 # PyTorch's name
     """Change nothing: XLA fuses the ops."""
-
-    def __exit__(self, *exc_info: object) -> None:
-        pass
 
 
 def set_fusion_strategy(strategy: Any) -> list[Any]:

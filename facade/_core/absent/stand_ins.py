@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import Any, NoReturn
 
@@ -21,6 +22,16 @@ def _as_it_is(fn: Any) -> Any:
 
 def do_nothing(*args: Any, **options: Any) -> None:
     """Take any arguments and do nothing."""
+
+
+class Block(contextlib.ContextDecorator):
+    """A block, also as a decorator, that changes nothing."""
+
+    def __enter__(self) -> Any:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        pass
 
 
 def refusal(name: str, instead: str) -> str:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 from typing import Any
 
-from ..._core.absent.stand_ins import do_nothing
+from ..._core.absent.stand_ins import Block, do_nothing
 
 __all__ = ["Join", "JoinHook", "Joinable"]
 
@@ -20,14 +19,11 @@ class Joinable:
     """A module or optimizer that processes share."""
 
 
-class Join(contextlib.AbstractContextManager[Any]):
+class Join(Block):
     """Wait within a block for other processes: there are none."""
 
     def __init__(self, joinables: Any, enable: bool = True, **kwargs: Any) -> None:
         self.joinables = joinables
-
-    def __exit__(self, *exc_info: object) -> None:
-        pass
 
     @staticmethod
     def notify_join_context(joinable: Any) -> None:
