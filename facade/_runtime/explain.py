@@ -5,10 +5,10 @@ from __future__ import annotations
 import statistics
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 from .._core.run_log import Compilation, Run, at_once, compilations, fallbacks, history
 from .compilations import tell
+from .program_differences import file_line
 
 LONGEST = 8  # runs of a loop's turn that the table takes together
 
@@ -52,7 +52,7 @@ class Report:
         if self.at_once:
             ops = "1 op" if self.at_once == 1 else f"{self.at_once} ops"
             at_once = [f"computed at once by NumPy, in no program: {ops} on small data on the host"]
-        at_once += [f"{why} (at {Path(f).name}:{line})" for why, (f, line) in self.fallbacks]
+        at_once += [f"{why} (at {file_line(where)})" for why, where in self.fallbacks]
         if not self.runs:
             return "\n".join(at_once) or "nothing has run yet"
         lines, i = ["ops  how        ms        in  out saved donated  cut by"], 0
@@ -89,11 +89,10 @@ _KINDS = (
 
 
 def _row(run: Run) -> str:
-    file, line = run.where
     return (
         f"{run.nodes:<4} {run.how:<10} {run.seconds * 1e3:<9.2f} {run.inputs:<3} "
         f"{run.outputs:<3} {run.saved:<5} {run.donated:<8} {run.reason} at "
-        f"{Path(file).name}:{line}{': ' if run.why else ''}{run.why}"
+        f"{file_line(run.where)}{': ' if run.why else ''}{run.why}"
     )
 
 
