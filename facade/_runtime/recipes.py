@@ -11,12 +11,13 @@ from typing import Any, NamedTuple
 from leafax.functional.execution.donation import pair
 from leafax.functional.execution.plan import Plan, plan_for
 from leafax.functional.lowering.lower import is_checked
+from leafax.functional.lowering.vjp import has_gradients
 from leafax.functional.program.program import Node, Program
 
 from .._core.trie import State, Trace, local
 from .._tracing.leaf_tuples import frozen_inputs
 from .._tracing.undo import written_over
-from .turns import Reordered, is_a_turn, plan_of_turn
+from .turns import Reordered, plan_of_turn
 
 
 class Recipe(NamedTuple):
@@ -54,7 +55,8 @@ def recipe_of(trace: Trace, pending: list[Any], keep: Any, donate: tuple[int, ..
         guards = tuple([(k, over[n]) for k, n in enumerate(outputs) if n in over])
     residuals = tuple((index_of[s], w) for s, w in keep.residuals) if keep else ()
     program = Program(tuple(entries), outputs, residuals)
-    turn = keep is None and local.cuts.capture is None and is_a_turn(entries)
+    # A turn of a training loop has gradients, and keeps nothing for others.
+    turn = keep is None and local.cuts.capture is None and has_gradients(entries)
     plan = (plan_of_turn if turn else plan_for)(program, donate, frozen_inputs(trace), guards)
     sizes = len(plan.nodes), len(plan.program.entries) - len(plan.nodes), len(held)
     return Recipe(plan, {n: k for k, n in enumerate(outputs)}, keep, sizes)

@@ -16,10 +16,9 @@ from weakref import ref
 from leafax.functional.execution.donation import pair
 from leafax.functional.execution.plan import Outcome, Plan, plan_for
 from leafax.functional.lowering.lower import is_checked, prune
-from leafax.functional.lowering.vjp import ResidualCall, VjpCall
 from leafax.functional.program.canonical import canonical
 from leafax.functional.program.program import Call, Input, Node, Program
-from leafax.functional.program.slices import PlacedEntry, needed_entries, renumber
+from leafax.functional.program.slices import PlacedEntry, needed_entries, placed_entries, renumber
 
 _MOST_BYTES = 64 << 20  # of constants that are kept for a program
 _MOST_PLANS = 4096
@@ -91,11 +90,6 @@ def _picks(places: Sequence[int]) -> Any:
     return itemgetter(*places) if places else lambda found: ()
 
 
-def is_a_turn(entries: Sequence[Any]) -> bool:
-    """Tell whether a program has gradients, as a turn of a training loop has."""
-    return any(isinstance(e, Node) and isinstance(e.call, (VjpCall, ResidualCall)) for e in entries)
-
-
 def plan_of_turn(
     program: Program,
     donate: tuple[int, ...],
@@ -158,21 +152,16 @@ def _constant_outputs(program: Program) -> list[int]:
     return found if len(found) < len(program.outputs) and nbytes <= _MOST_BYTES else []
 
 
-def _placed(program: Program) -> list[PlacedEntry]:
-    firsts = enumerate(program.first_values())
-    return [PlacedEntry(e, first, program.entries[e]) for e, first in firsts]
-
-
 def _computed(program: Program, values: Sequence[int]) -> tuple[Any, ...]:
     """Compute values that come from no input."""
-    needed = list(needed_entries(reversed(_placed(program)), values))
+    needed = list(needed_entries(reversed(placed_entries(program)), values))
     return plan_for(renumber(reversed(needed), values)).run((), once=True).outputs
 
 
 def _without(program: Program, alone: Sequence[int], left: Sequence[int]) -> Program:
     """Return the program with some outputs as its first inputs; the others are returned."""
     values = {program.outputs[k] for k in alone}
-    entries = _placed(program)
+    entries = placed_entries(program)
     first = [e for e in entries if e.first in values and len(e.entry.avals)]
     order = {v: n for n, v in enumerate(program.outputs[k] for k in alone)}
     first.sort(key=lambda e: order[e.first])

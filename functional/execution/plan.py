@@ -20,7 +20,7 @@ from jax.extend.core import jaxpr_as_fun
 
 from ..lowering.callbacks import watch_callbacks
 from ..lowering.lower import Side, is_checked, lower, prune
-from ..lowering.vjp import ResidualCall, VjpCall
+from ..lowering.vjp import has_gradients
 from ..program.options import lowerings
 from ..program.program import Node, Program
 from ..program.transformation import outside, transformation
@@ -217,7 +217,7 @@ class Plan:
         after = watched = watch_callbacks(traced.jaxpr, raised)
         calls = watched is not traced.jaxpr
         turns = jax.default_backend() == "cpu" and lowerings()["products"] == "auto"
-        if turns and self._has_gradients():
+        if turns and has_gradients(self.nodes):
             after = transpose_products(watched)
         if after is not traced.jaxpr:
             if calls:  # what a callback fails for must still be there
@@ -228,9 +228,6 @@ class Plan:
         check_memory(traced.lower().compile(), self.program)
         self._raised = raised if calls else None
         self._ready = jitted, packing  # at last: other threads run it at once
-
-    def _has_gradients(self) -> bool:
-        return any(isinstance(node.call, (VjpCall, ResidualCall)) for node in self.nodes)
 
     def lowered(self, args: Sequence[Any]) -> Any:
         """Return the program's `jax.stages.Lowered`, for its text and memory analysis."""

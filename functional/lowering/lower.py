@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from jax.interpreters.partial_eval import dce_jaxpr
 
 from ..program.program import Aval, Input, Node, Program
-from ..program.slices import PlacedEntry, needed_entries, renumber
+from ..program.slices import needed_entries, placed_entries, renumber
 from ..program.symbolic_lengths import general
 from .guards import evaluate_guarded, unwritten
 from .residuals import Leaves, Residual
@@ -41,8 +41,7 @@ class Side:
 
 def prune(program: Program) -> Program:
     """Remove the nodes that no output and no check needs; inputs stay where they are."""
-    firsts = enumerate(program.first_values())
-    entries = [PlacedEntry(e, first, program.entries[e]) for e, first in firsts]
+    entries = placed_entries(program)
     kept = {e for e, _ in program.residuals}
     kept |= {e for e, entry in enumerate(program.entries) if is_checked(entry)}
     wanted = {*program.outputs, *[v for e in kept for v in program.entries[e].inputs]}

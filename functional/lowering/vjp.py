@@ -8,14 +8,14 @@ is a matter of lowering only. `ResidualCall` is the same from what an earlier pr
 from __future__ import annotations
 
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from ..program.op import Fault
-from ..program.program import Aval, abstract
+from ..program.program import Aval, Node, abstract
 from ..program.symbolic_lengths import Size, resized
 from .differentiate import Pullback, PullMeta, differentiate
 
@@ -190,3 +190,8 @@ class ResidualCall:
     def abstract(self, avals: tuple[Aval, ...]) -> tuple[Aval, ...]:
         _refuse(self.source)
         return tuple(self.avals[k] for k in self.take)
+
+
+def has_gradients(entries: Iterable[Any]) -> bool:
+    """Return True if any of a program's entries is the gradient of a call."""
+    return any(isinstance(e, Node) and isinstance(e.call, (VjpCall, ResidualCall)) for e in entries)

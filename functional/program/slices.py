@@ -31,6 +31,12 @@ class PlacedEntry(NamedTuple):
         return range(self.first, self.first + len(self.entry.avals))
 
 
+def placed_entries(program: Program) -> list[PlacedEntry]:
+    """List a program's entries with their places."""
+    firsts = enumerate(program.first_values())
+    return [PlacedEntry(e, first, program.entries[e]) for e, first in firsts]
+
+
 def needed_steps(
     steps: Iterable[S], wanted: Iterable[V], made: Callable[[S], Iterable[V]],
     read: Callable[[S], Iterable[V]], known: Set[V] = frozenset(),
