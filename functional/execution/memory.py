@@ -13,7 +13,7 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax.extend.core import ClosedJaxpr, Jaxpr
+from jax.extend.core import Jaxpr, jaxprs_in_params
 
 from ..program.program import Aval, Node, Program
 
@@ -94,18 +94,13 @@ def _values(node: Node, operands: Sequence[Aval]) -> list[Any]:
     return [*node.avals, *_inner(traced.jaxpr)]
 
 
-def _inner(jaxpr: Any) -> list[Any]:
+def _inner(jaxpr: Jaxpr) -> list[Any]:
     found = []
     for eqn in jaxpr.eqns:
         found += [v.aval for v in eqn.outvars if hasattr(v.aval, "dtype")]
-        for param in jax.tree.leaves(list(eqn.params.values()), is_leaf=_is_program):
-            if _is_program(param):
-                found += _inner(getattr(param, "jaxpr", param))
+        for inner in jaxprs_in_params(eqn.params):
+            found += _inner(inner)
     return found
-
-
-def _is_program(x: Any) -> bool:
-    return isinstance(x, (ClosedJaxpr, Jaxpr))
 
 
 def device_memory() -> int | None:

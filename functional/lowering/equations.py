@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from jax.extend.core import ClosedJaxpr, Jaxpr
+from jax.extend.core import Jaxpr, jaxprs_in_params
 
 
 def count_equations(jaxpr: Jaxpr) -> int:
@@ -23,14 +21,6 @@ def count_equations(jaxpr: Jaxpr) -> int:
     """
     count = 0
     for eqn in jaxpr.eqns:
-        inner = [j for param in eqn.params.values() for j in _jaxprs(param)]
+        inner = [*jaxprs_in_params(eqn.params)]
         count += sum(map(count_equations, inner)) if inner else 1
     return count
-
-
-def _jaxprs(param: Any) -> list[Jaxpr]:
-    if isinstance(param, ClosedJaxpr):
-        return [param.jaxpr]
-    if isinstance(param, Jaxpr):
-        return [param]
-    return [j for p in param for j in _jaxprs(p)] if isinstance(param, (tuple, list)) else []
