@@ -121,7 +121,8 @@ def plan_of_turn(
     plan = None if known is None else known[0]()
     mine = {told.numbers[v]: k for k, v in enumerate(program.outputs)}
     if known is None or plan is None:
-        plan = plan_for(*((program, donate, frozen, guards) if alone else natural))
+        asked = (program, donate, frozen, guards) if alone else natural
+        plan = plan_for(*asked, pruned=program)
         if len(_known) >= _MOST_PLANS:
             _known.clear()
         known = _known[told.key] = ref(plan), told.inputs, mine

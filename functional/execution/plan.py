@@ -53,7 +53,7 @@ class Plan:
     """One program and its executable.
 
     Attributes:
-      program: pruned of what nothing needs.
+      program: pruned of what nothing needs, as it is given.
       donate: the inputs whose buffers the outputs take.
       guards: outputs that are what an input was where a check found something, see `lower`.
       packing: how inputs that stay the same enter it, None if each does by itself.
@@ -69,7 +69,7 @@ class Plan:
         frozen: tuple[int, ...] = (),
         guards: tuple[tuple[int, int], ...] = (),
     ) -> None:
-        self.program = prune(program)
+        self.program = program
         self.side = Side()
         self.donate = donate
         self.guards = guards
@@ -268,6 +268,7 @@ def plan_for(
     donate: tuple[int, ...] = (),
     frozen: tuple[int, ...] = (),
     guards: tuple[tuple[int, int], ...] = (),
+    pruned: Program | None = None,
 ) -> Plan:
     """Return the plan of a program, one for equal structure.
 
@@ -275,12 +276,14 @@ def plan_for(
       donate: inputs whose buffers the outputs may take.
       frozen: inputs that are likely to be the same arrays in every run, see `Packing`.
       guards: places of outputs, and of the inputs that they write over, see `lower`.
+      pruned: the program without what nothing needs, where that is known.
     """
     key = (program.key, donate, frozen, guards)
     with _LOCK:
         plan = _PLANS.get(key)
         if plan is None:
-            plan = _PLANS[key] = Plan(program, donate, frozen, guards)
+            pruned = prune(program) if pruned is None else pruned
+            plan = _PLANS[key] = Plan(pruned, donate, frozen, guards)
             if len(_PLANS) > _MAX_PLANS:
                 _PLANS.popitem(last=False)
         else:
