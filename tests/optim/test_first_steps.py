@@ -13,6 +13,7 @@ import pytest
 import leafax
 from leafax import nn, optim
 from leafax.optim import lr_scheduler, swa_utils
+from leafax.optim._base import hyperparameters
 
 F = nn.functional
 _widths = iter(range(21, 400))  # a program of each test's own
@@ -199,7 +200,8 @@ def test_models_of_flax_with_statistics_and_dropout_compile_once() -> None:
         lambda o: lr_scheduler.OneCycleLR(o, 0.1, total_steps=10),
     ],
 )
-def test_schedules_compile_nothing(make: Any) -> None:
+def test_schedules_compile_nothing(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hyperparameters, "_FIRST_NUMBERS", {})  # as in a new process
     model = _model()
     optimizer = optim.SGD(model.parameters(), 0.1, momentum=0.9)
     schedule = make(optimizer)

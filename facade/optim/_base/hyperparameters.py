@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from leafax.functional.program.op import Op
 
+from ..._core.handle import Handle
 from .groups import ParamGroup
 from .saving import Saved
 from .update import update_op
@@ -75,11 +76,18 @@ class Hyperparameters(Saved):
             self._last[id(group)] = Chosen(choices, sizes, op, numbers[1:])
         return op, numbers
 
+    def _note_first_numbers(self) -> None:
+        """Note the groups' numbers before a schedule sets others, which enter at the first step."""
+        for group in self.param_groups:
+            if not any(isinstance(x, Handle) for x in self.number_values(group)):
+                self._split_numbers(group)
+
     def _split_numbers(self, group: ParamGroup) -> tuple[list[float], tuple[float | None, ...]]:
         """Tell the numbers that enter the program from those that are constants of it.
 
-        The learning rate enters. Another number is a constant until it changes, in this
-        optimizer or from one to the next: then it enters too, and no change compiles again.
+        The learning rate enters. Another number is a constant until it changes, since this
+        optimizer was made or from one to the next: then it enters too, and no change compiles
+        again.
         """
         values = [float(x) for x in self.number_values(group)]
         before = self._fixed.get(id(group))

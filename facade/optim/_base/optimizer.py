@@ -80,6 +80,7 @@ class Optimizer(Hyperparameters):
     def __init__(self, params: Any, defaults: dict[str, Any]) -> None:
         super().__init__(params, defaults)
         self._forget_ops()
+        self._note_first_numbers()
 
     def _forget_ops(self) -> None:
         super()._forget_ops()
