@@ -62,6 +62,22 @@ def state_of(model: nn.Module) -> dict[str, Any]:
     return {name: value.numpy() for name, value in model.state_dict().items()}
 
 
+def make_step(
+    model: Any, optimizer: Any, inside: Callable[[], object] = lambda: None
+) -> Callable[[Any, Any], Any]:
+    """Return a training step that calls `inside` before the update."""
+
+    def step(x: Any, y: Any) -> Any:
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(x), y)
+        loss.backward()
+        inside()
+        optimizer.step()
+        return loss.detach()
+
+    return step
+
+
 def training(
     optimizer_of: Callable[[nn.Module], Any] = sgd,
     before: Callable[[int, Any, Any], object] = lambda i, model, optimizer: None,
@@ -75,14 +91,7 @@ def training(
         model = make()
         optimizer = optimizer_of(model)
 
-        def step(x: Any, y: Any) -> Any:
-            optimizer.zero_grad()
-            loss = F.cross_entropy(model(x), y)
-            loss.backward()
-            inside(model, optimizer)
-            optimizer.step()
-            return loss.detach()
-
+        step = make_step(model, optimizer, lambda: inside(model, optimizer))
         fn, losses = compiled(step), []
         for i, (x, y) in enumerate(batches(n)):
             before(i, model, optimizer)
@@ -303,14 +312,7 @@ def test_each_shape_has_a_replay_of_its_own() -> None:
         optimizer = sgd(model)
         data, labels = (leafax.cat(parts) for parts in zip(*batches(16), strict=True))
 
-        def step(x: Any, y: Any) -> Any:
-            optimizer.zero_grad()
-            loss = F.cross_entropy(model(x), y)
-            loss.backward()
-            optimizer.step()
-            return loss.detach()
-
-        fn, losses = compiled(step), []
+        fn, losses = compiled(make_step(model, optimizer)), []
         for i in range(0, 64, 4):  # views of the data, and some of it computed
             n = 3 if i % 16 == 12 else 4
             losses.append(fn(data[i : i + n] * 2, labels[i : i + n]).item())
@@ -724,14 +726,7 @@ def test_a_flax_model_with_frozen_parts_inside() -> None:
         model.freeze("Dense_0.**")
         optimizer = leafax.optim.Adam(model.parameters(), lr=0.01)
 
-        def step(x: Any, y: Any) -> Any:
-            optimizer.zero_grad()
-            loss = F.cross_entropy(model(x), y)
-            loss.backward()
-            optimizer.step()
-            return loss.detach()
-
-        fn = compiled(step)
+        fn = compiled(make_step(model, optimizer))
         losses = [fn(x, y).item() for x, y in batches()]
         return Shown(losses, [p.detach().numpy() for p in model.parameters()], fn)
 
@@ -759,13 +754,7 @@ def test_an_nnx_model_inside_or_alone(whole: bool) -> None:
         optimizer = leafax.optim.Adam(model.parameters(), lr=0.01)
         called = model if whole else compiled(model)
 
-        def step(x: Any, y: Any) -> Any:
-            optimizer.zero_grad()
-            loss = F.cross_entropy(called(x), y)
-            loss.backward()
-            optimizer.step()
-            return loss.detach()
-
+        step = make_step(called, optimizer)
         fn = compiled(step) if whole else step
         losses = [fn(x, y).item() for x, y in batches()]
         state = [p.detach().numpy() for p in model.parameters()]
