@@ -118,6 +118,7 @@ _MOVED = {
 _MORE = {
     "_counting": ("_ops.composites.unique",),
     "_from_data": ("_ops.creation.from_arrays",),
+    "_run": ("_runtime.observation",),
 }
 # These are packages now, so they are found: the old names are given to them.
 _PACKAGES = {

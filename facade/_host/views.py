@@ -53,7 +53,7 @@ def view_at_rest(source: Any, lens: Any, kind: Any) -> Any:
     Args:
       lens: the view ops that lead to it.
       kind: a key for what the view is, for these ops and what its source is; their arguments if
-        that follows from all of them.
+        that follows from all of them, else nothing that arguments of theirs could equal.
     """
     value = source._v
     if source._array is None and not source._shares or value.requires_grad or value.inference:

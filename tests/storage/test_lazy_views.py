@@ -296,3 +296,10 @@ def test_views_that_are_gone_are_not_remembered() -> None:
     for _ in range(200):
         x.detach().view(3, 1)
     assert len(x._store.members) < 50
+
+
+def test_slices_by_length_and_by_bounds_are_told_apart() -> None:
+    x = leafax.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    assert x.tensor_split(2)[0].shape == (1, 3)
+    assert x[:0].shape == (0, 3)
+    assert x.tensor_split(2)[1].shape == (1, 3)

@@ -102,7 +102,7 @@ def slice_of(out: Any, dim: int, k: slice, may_skip: bool = True) -> Any:
     else:
         op, args = TABLE["slice"], (dim, first, last, step)  # as it was said, for the node
     if not may_skip:
-        kind = dim, len(range(start, stop, step)), step
+        kind = "by length", dim, len(range(start, stop, step)), step  # unlike the op's arguments
         view = view_at_rest(out, ((op, args, {}),), kind)
         if view is not None:
             return view
