@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -101,10 +101,17 @@ def _pushed(tagger: Any) -> Iterator[None]:
 @contextlib.contextmanager
 def _tagged(root: Any, tagger: Any) -> Iterator[None]:
     """Send the calls of a (traced, soon forgotten) module's submodules through the tagger."""
+    with _changed_classes(root, lambda cls, path: _calling(cls, path, tagger)):
+        yield
+
+
+@contextlib.contextmanager
+def _changed_classes(root: Any, change: Callable[[Any, str], Any]) -> Iterator[None]:
+    """Give a module and its submodules the classes that `change` makes of theirs and their path."""
     before = []
     for path, module in list(nnx.iter_modules(root)):
         before.append((module, type(module)))
-        kind = _calling(type(module), ".".join(map(str, path)), tagger)
+        kind = change(type(module), ".".join(map(str, path)))
         object.__setattr__(module, "__class__", kind)
     try:
         yield
@@ -121,6 +128,17 @@ def _calling(cls: Any, path: str, tagger: Any) -> Any:
         return tagger(path, cls, functools.partial(cls.__call__, self), args, kwargs)
 
     return type(cls.__name__, (cls,), {"__call__": call, "__module__": cls.__module__})
+
+
+@functools.lru_cache(1 << 12)  # JAX holds on to each class of nnx modules
+def _named(cls: Any, path: str) -> Any:
+    """Return a class whose calls have the module's path in the metadata of XLA's instructions."""
+
+    def tagger(path: str, cls: Any, call: Any, args: Any, kwargs: Any) -> Any:
+        with jax.named_scope(path or cls.__name__):
+            return call(*args, **kwargs)
+
+    return _calling(cls, path, tagger)
 
 
 def _path_in(root: Any, x: Any) -> str | None:
@@ -173,6 +191,7 @@ class Merge(calls.Pure):
         before = plain_attributes(module)
         with contextlib.ExitStack() as scopes:
             scopes.enter_context(placed_errors(functools.partial(_path_in, module)))
+            scopes.enter_context(_changed_classes(module, _named))
             for tagger in _TAGGERS.get():
                 scopes.enter_context(_tagged(module, tagger))
             out = getattr(module, self.method)(*args, **kwargs)

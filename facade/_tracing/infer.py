@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import functools
-import sys
 from types import TracebackType
 from typing import Any
 
 import jax
 
-from leafax.functional.execution.tracebacks import is_library_file
 from leafax.functional.program.dtypes import is_differentiable
 from leafax.functional.program.program import Node
 
@@ -18,25 +15,10 @@ from .._rules.no_derivative import refuse_arguments, refuse_complex, refuse_inte
 from .._rules.node_edges import asks_nobody
 from .._rules.saved_columns import saved_places
 from .._rules.strides.of_results import strides_of
+from .user_lines import is_users, recorded_line
+from .user_lines import user_line as user_line
 
 MOST_WEIGHT = 400  # the most that one node counts for in the budget
-
-
-def user_line() -> tuple[str, int]:
-    """Return file and line of the innermost frame outside leafax (and jax)."""
-    frame: Any = sys._getframe(1)
-    while frame is not None:
-        name = frame.f_code.co_filename
-        if _is_users(name):
-            return (name, frame.f_lineno)
-        frame = frame.f_back
-    return ("?", 0)
-
-
-@functools.cache
-def _is_users(name: str) -> bool:
-    """Return whether the user wrote this file, as far as one can tell."""
-    return not is_library_file(name) and not name.startswith("<frozen")
 
 
 UNSAVED = (
@@ -99,7 +81,7 @@ def in_users_frames(error: Exception) -> Exception:
     tb = error.__traceback__
     while tb is not None:
         name = tb.tb_frame.f_code.co_filename
-        if _is_users(name) and "/flax/" not in name:
+        if is_users(name) and "/flax/" not in name:
             frames.append((tb.tb_frame, tb.tb_lasti, tb.tb_lineno))
         tb = tb.tb_next
     bare(error)
@@ -148,7 +130,7 @@ def step(
         raise bare(error) from None
     mode = state.mode
     after = State(state, None, mode)
-    where = user_line()
+    where = recorded_line()
     node = Node(call, tuple(v.index for v in inputs), avals, None, where)
     after.entry, after.call, after.where = node, call, where
     # A model weighs as much as the ops in it: each call of it is compiled anew.

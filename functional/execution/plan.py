@@ -20,6 +20,7 @@ from jax.extend.core import jaxpr_as_fun
 
 from ..lowering.callbacks import watch_callbacks
 from ..lowering.lower import Side, is_checked, lower, prune
+from ..lowering.scopes import name_program
 from ..lowering.vjp import has_gradients
 from ..program.options import lowerings
 from ..program.program import Node, Program
@@ -32,6 +33,7 @@ from .op_by_op import OpByOp
 from .packed_inputs import Packing
 from .pieces import forget_pieces
 from .policy import forget_runs
+from .several_devices import Homes, Pairs, several
 from .single_ops import compiler_options_of, forget_compiled_ops
 from .weight_gradients import transpose_products
 
@@ -56,6 +58,7 @@ class Plan:
       program: pruned of what nothing needs, as it is given.
       donate: the inputs whose buffers the outputs take.
       guards: outputs that are what an input was where a check found something, see `lower`.
+      homes: outputs that lie where the inputs lay that they replace.
       packing: how inputs that stay the same enter it, None if each does by itself.
       side: residual structures and fault sites, known once the program was traced.
       runs: how often it ran.
@@ -68,8 +71,10 @@ class Plan:
         donate: tuple[int, ...] = (),
         frozen: tuple[int, ...] = (),
         guards: tuple[tuple[int, int], ...] = (),
+        homes: Pairs = (),
     ) -> None:
         self.program = program
+        self.homes = Homes(homes)
         self.side = Side()
         self.donate = donate
         self.guards = guards
@@ -130,6 +135,8 @@ class Plan:
         except IndexError:
             wide = jax.enable_x64(True)
         with wide:
+            if several:
+                args = self.homes.enter(args, self.forget)
             ready = self._ready
             if confined:
                 found = self._op_by_op.run(args, self.side, _nothing, host=True)
@@ -138,6 +145,8 @@ class Plan:
                 self.donate, self.runs > 1, once
             ):
                 found = self._op_by_op.run(args, self.side, _make_room, host)
+                if several:
+                    found = (self.homes.settle(found[0], args), *found[1:])
                 return Outcome(*found, time.perf_counter() - start)
             how = "cached"
             if ready is None:
@@ -204,10 +213,13 @@ class Plan:
             given, packing, self._packing = args, None, None
 
         def flat(*given: Any) -> tuple[Any, ...]:
-            outs, residuals, faults = fn(*(packing.unpacked(given) if packing else given))
+            taken = packing.unpacked(given) if packing else given
+            outs, residuals, faults = fn(*taken)
+            outs = self.homes.tie(outs, taken)
             self._sizes = (n, len(residuals))
             return (*outs, *residuals, faults) if self._checked else (*outs, *residuals)
 
+        name_program(flat, "program", self.program)
         self._flat = flat
         donate = packing.donated(self.donate) if packing else self.donate
         options: Any = {"keep_unused": bool(donate), **compiler_options_of(self.nodes)}
@@ -222,7 +234,13 @@ class Plan:
         if after is not traced.jaxpr:
             if calls:  # what a callback fails for must still be there
                 donate, self.donate = (), ()
-            jitted = jax.jit(jaxpr_as_fun(after), donate_argnums=donate, **options)
+            whole = jaxpr_as_fun(after)
+
+            def flat_after(*given: Any) -> Any:
+                return whole(*given)
+
+            name_program(flat_after, "program", self.program)
+            jitted = jax.jit(flat_after, donate_argnums=donate, **options)
             traced = jitted.trace(*given)
         # JAX keeps what is compiled here for the call.
         check_memory(traced.lower().compile(), self.program)
@@ -268,6 +286,7 @@ def plan_for(
     donate: tuple[int, ...] = (),
     frozen: tuple[int, ...] = (),
     guards: tuple[tuple[int, int], ...] = (),
+    homes: Pairs = (),
     pruned: Program | None = None,
 ) -> Plan:
     """Return the plan of a program, one for equal structure.
@@ -276,6 +295,7 @@ def plan_for(
       donate: inputs whose buffers the outputs may take.
       frozen: inputs that are likely to be the same arrays in every run, see `Packing`.
       guards: places of outputs, and of the inputs that they write over, see `lower`.
+      homes: places of outputs, and of the inputs that they replace.
       pruned: the program without what nothing needs, where that is known.
     """
     key = (program.key, donate, frozen, guards)
@@ -283,7 +303,7 @@ def plan_for(
         plan = _PLANS.get(key)
         if plan is None:
             pruned = prune(program) if pruned is None else pruned
-            plan = _PLANS[key] = Plan(pruned, donate, frozen, guards)
+            plan = _PLANS[key] = Plan(pruned, donate, frozen, guards, homes)
             if len(_PLANS) > _MAX_PLANS:
                 _PLANS.popitem(last=False)
         else:

@@ -8,6 +8,7 @@ by looking at the program; a gradient node that is itself differentiated stays a
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 import jax
@@ -19,6 +20,7 @@ from ..program.slices import needed_entries, placed_entries, renumber
 from ..program.symbolic_lengths import general
 from .guards import evaluate_guarded, unwritten
 from .residuals import Leaves, Residual
+from .scopes import scopes_of
 from .shared_traces import SharedTraces
 from .vjp import VjpCall
 
@@ -101,7 +103,7 @@ def lower(
     Returns:
       A function of one array an `Input`, in order.
     """
-    firsts = program.first_values()
+    firsts, scopes = program.first_values(), scopes_of(program)
     pulls = shared_pullbacks(program)
     differentiated = {
         e.primal for e in program.entries if isinstance(e, Node) and e.primal is not None
@@ -127,18 +129,19 @@ def lower(
             args = [env[i] for i in entry.inputs]
             call = entry.call
             try:
-                if e in pulls:
-                    outs, closures[e] = traces.differentiate(call, args, pulls[e])
-                    if e in kept:
-                        residuals.append(leaves.add(closures[e]))
-                elif _shares(program, e, entry, differentiated):
-                    outs = _pull(closures[entry.primal], pulls[entry.primal], call, args)
-                elif faults and e in early:
-                    olds = {k: arrays[i] for k, i in early[e].items()}
-                    bad = jnp.stack(faults, 1)[0].any()
-                    outs = evaluate_guarded(call.evaluate, args, olds, bad)
-                else:
-                    outs = tuple(traces.call(call, call.evaluate, args))
+                with jax.named_scope(scopes[e]) if scopes[e] else nullcontext():
+                    if e in pulls:
+                        outs, closures[e] = traces.differentiate(call, args, pulls[e])
+                        if e in kept:
+                            residuals.append(leaves.add(closures[e]))
+                    elif _shares(program, e, entry, differentiated):
+                        outs = _pull(closures[entry.primal], pulls[entry.primal], call, args)
+                    elif faults and e in early:
+                        olds = {k: arrays[i] for k, i in early[e].items()}
+                        bad = jnp.stack(faults, 1)[0].any()
+                        outs = evaluate_guarded(call.evaluate, args, olds, bad)
+                    else:
+                        outs = tuple(traces.call(call, call.evaluate, args))
             except Exception as error:
                 note_line(error, entry.where)
                 raise

@@ -1,0 +1,89 @@
+"""Names that the ops of a program have in XLA's metadata, where profilers find them.
+
+`GPT.blocks.0.fc/train.py:12 linear`: the module's path, the op, and the user's line. A gradient
+is named after the line of what it differentiates. Metadata is no part of what tells programs apart,
+so a program that several lines record has the names of the line that came first.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Callable
+from pathlib import PurePath
+from typing import Any, NamedTuple
+
+from ..program.program import Node, Program
+
+_NO_NAMES = re.compile(r"[/@]")  # XLA takes what follows for something else
+_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
+_SCOPE = re.compile(r"^((?:[^/]+/)*?)([^/]+):(\d+) ([^/]+)(?=/|$)")
+_TRANSFORMED = re.compile(r"(?:jvp|transpose|vmap)\(|\)")
+# Levels that JAX names: they are no modules of a model.
+_OF_JAX = re.compile(r"jit\(|^(?:while|body|cond|branch_\d+_fun|closed_call|checkpoint|remat)$|^$")
+
+
+class Scope(NamedTuple):
+    """Name the op that an instruction of XLA is of, as its metadata tell.
+
+    Attributes:
+      path: blocks and modules around it, and modules of Flax within it, with slashes between them; "" if there are none.
+      op: its name.
+      file, line: the user's; only the last part of the file's path.
+    """
+
+    path: str
+    op: str
+    file: str
+    line: int
+
+
+def scopes_of(program: Program) -> list[str]:
+    """Name the entries of a program; "" for those that have no line."""
+    return [_scope(entry, program) if isinstance(entry, Node) else "" for entry in program.entries]
+
+
+def _scope(node: Node, program: Program) -> str:
+    where, name = node.where, str(node.call.name)
+    primal = program.entries[node.primal] if node.primal is not None else None
+    if isinstance(primal, Node) and primal.where is not None:
+        where = primal.where
+    while name.startswith("vjp["):
+        name = f"{name[4:-1]}.backward"
+    name = _NO_NAMES.sub("", name.removeprefix("opaque."))
+    if where is None:
+        return ""
+    around = "/".join([_NO_NAMES.sub("", x) for x in getattr(where, "scopes", ())])
+    line = f"{PurePath(where[0]).name or '?'}:{where[1]} {name}"
+    return f"{around}/{line}" if around else line
+
+
+def read_scope(op_name: str) -> Scope | None:
+    """Read the scope in the `op_name` of an instruction's metadata; None if it has none.
+
+    >>> read_scope("jit(leafax_program)/GPT.fc/train.py:12 linear/dot_general")
+    Scope(path='GPT.fc', op='linear', file='train.py', line=12)
+    >>> read_scope("jit(leafax_program)/train.py:5 net.backward/transpose(jvp(Net))/fc/add").path
+    'Net/fc'
+    """
+    found = _SCOPE.search(op_name)
+    if found is None:
+        return None
+    *within, _ = op_name[found.end() :].split("/")  # the last is of JAX's own operation
+    parts = found[1].split("/") + [_TRANSFORMED.sub("", part) for part in within]
+    path = "/".join([part for part in parts if not _OF_JAX.search(part)])
+    return Scope(path, found[4], found[2], int(found[3]))
+
+
+def name_program(fn: Callable[..., Any], kind: str, program: Program) -> None:
+    """Name a function that is to be compiled after the structure of its program.
+
+    Profilers tell programs apart by these names. They are the same in all processes, since JAX's
+    persistent cache goes by them too.
+
+    Args:
+      fn: computes the program.
+      kind: "program" or "piece".
+    """
+    number = zlib.crc32(_ADDRESS.sub("", str(program)).encode())
+    fn.__name__ = fn.__qualname__ = f"leafax_{kind}_{number:08x}"
