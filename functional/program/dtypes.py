@@ -17,11 +17,10 @@ import jax.numpy as jnp
 import ml_dtypes
 import numpy as np
 
-from .default_float import as_default_float as as_default_float
-from .default_float import default_float as default_float
-from .default_float import set_default_float as set_default_float
 from .float8 import FLOAT8 as FLOAT8
 from .float8 import within_range
+from .numerics import default_float as default_float
+from .numerics import set_default_float as set_default_float
 
 bfloat16 = np.dtype(ml_dtypes.bfloat16)
 _FLOAT32 = np.dtype("float32")

@@ -10,6 +10,7 @@ arrays. Gradient nodes make calls of their own kind, see `lowering/vjp.py`.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import weakref
 from collections.abc import Callable, Sequence
@@ -18,8 +19,8 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from .dtypes import as_default_float, default_float
 from .number_fits import check_numbers
+from .numerics import evaluated_under, numerics
 from .op import Fault, Op
 from .symbolic_lengths import AnyLengths, Size
 from .symbolic_lengths import abstract as of_any_lengths
@@ -34,6 +35,7 @@ class Aval(NamedTuple):
     shape: tuple[int, ...]
     dtype: np.dtype
     weak: bool = False  # a Python number that became a runtime input
+    device: Any = None  # where it must be (several devices: a tuple); None follows the others
 
     def struct(self) -> jax.ShapeDtypeStruct:
         return jax.ShapeDtypeStruct(self.shape, self.dtype, weak_type=self.weak)
@@ -54,6 +56,10 @@ class Aval(NamedTuple):
         return self.size * self.dtype.itemsize
 
 
+_SINGLE = frozenset({np.dtype("float32"), np.dtype("complex64")})
+_NO_CONTEXT = contextlib.nullcontext()
+
+
 class Call(AnyLengths):
     """An op with its static arguments: arrays in, a tuple of arrays out.
 
@@ -61,12 +67,12 @@ class Call(AnyLengths):
     identity ever after.
     """
 
-    __slots__ = ("op", "args", "kwargs", "floats", "_abstract", "many", "wrap", "__weakref__")
+    __slots__ = ("op", "args", "kwargs", "numerics", "_abstract", "many", "wrap", "__weakref__")
 
     def __init__(self, op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         super().__init__()
         self.op, self.args, self.kwargs = op, args, kwargs
-        self.floats = default_float()  # what Python floats become in it, whenever it is evaluated
+        self.numerics = numerics()  # that it was recorded under, whenever it is evaluated
         self._abstract: dict[Any, tuple[Aval, ...]] = {}
         self.many = False  # the body returned a tuple or list
         self.wrap: Any = None  # the NamedTuple class to rebuild, if any
@@ -91,13 +97,13 @@ class Call(AnyLengths):
 
     @property
     def root(self) -> AnyLengths:
-        return _alike(self.op, self.floats) if self.op.sizes else self
+        return _alike(self.op, self.numerics) if self.op.sizes else self
 
     def sized(self, size: Size) -> Call:
         if not self.op.sizes:
             return self
         made = Call(self.op, *_resized(self, size))
-        made.floats = self.floats
+        made.numerics = self.numerics
         return made
 
     def pattern(self, size: Size) -> Any:
@@ -114,18 +120,29 @@ class Call(AnyLengths):
         self.many, self.wrap = traced.many, traced.wrap
 
     def evaluate(self, *arrays: Any) -> tuple[Any, ...]:
-        if self.floats is not default_float():
-            with as_default_float(self.floats):
+        if self.numerics is not numerics():
+            with evaluated_under(self.numerics):
                 return self.evaluate(*arrays)
         if self.op.random:  # keys travel between nodes as plain words
             key = jax.random.wrap_key_data(arrays[0], impl="threefry2x32")
             arrays = (key, *arrays[1:])
-        out = self.op.fn(*fill(self.args, arrays), **fill(self.kwargs, arrays))
+        with self._as_exact(arrays):
+            out = self.op.fn(*fill(self.args, arrays), **fill(self.kwargs, arrays))
         if isinstance(out, (tuple, list)):
             self.many = True
             self.wrap = type(out) if hasattr(out, "_fields") else None
             return tuple(out)
         return (out,)
+
+    def _as_exact(self, arrays: Sequence[Any]) -> Any:
+        """Return a context in which products are as exact as they were when it was recorded."""
+        if self.op.namespace == "opaque":
+            wanted = self.numerics.opaque
+        elif self.op.elementwise or not any(getattr(x, "dtype", None) in _SINGLE for x in arrays):
+            return _NO_CONTEXT
+        else:
+            wanted = self.numerics.matmul
+        return _NO_CONTEXT if wanted is None else jax.default_matmul_precision(wanted)
 
     def faults(self, *arrays: Any) -> list[Fault]:
         if self.op.check is None:
@@ -149,7 +166,7 @@ def _is_lengths(x: Any) -> bool:
 
 
 @functools.cache
-def _alike(op: Op, floats: Any) -> AnyLengths:
+def _alike(op: Op, under: Any) -> AnyLengths:
     """Return the object that calls of an op have in common which differ in lengths alone."""
     return AnyLengths()
 
@@ -180,7 +197,7 @@ _CALLS: weakref.WeakValueDictionary[Any, Call] = weakref.WeakValueDictionary()
 
 def call_of(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
     """Return the one `Call` of `op` with this template."""
-    key = (op, freeze(args), freeze(kwargs), default_float())
+    key = (op, freeze(args), freeze(kwargs), numerics())
     call = _CALLS.get(key)
     if call is None:
         call = _CALLS[key] = Call(op, args, kwargs)

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from leafax.functional.program.dtypes import default_float
+from leafax.functional.program.numerics import Numerics, numerics
 
 from ..runner import Runner
 from ..vmap_protocol import VmapStack
@@ -32,8 +32,8 @@ class Mode:
     """
 
     __slots__ = (
-        "enabled", "grad", "inference", "autocast", "hooks", "dual", "anomaly", "counted", "floats",
-        "plain", "interceptors", "observers",
+        "enabled", "grad", "inference", "autocast", "hooks", "dual", "anomaly", "counted",
+        "numerics", "plain", "interceptors", "observers",
     )  # fmt: skip
     _made: dict[Any, Mode] = {}
     # By the field that turns them on; in the order in which they are asked.
@@ -44,7 +44,7 @@ class Mode:
 
     def __init__(
         self, grad: bool, inference: bool, autocast: Any, hooks: bool, dual: tuple[int, ...],
-        anomaly: bool, counted: bool, floats: Any,
+        anomaly: bool, counted: bool, now: Numerics,
     ) -> None:  # fmt: skip
         self.enabled, self.grad = grad, grad and not inference
         self.inference, self.autocast = inference, autocast
@@ -52,7 +52,7 @@ class Mode:
         self.dual = dual  # levels of forward mode that ops carry tangents of, see `dual_levels.py`
         self.anomaly = anomaly  # anomaly detection is on
         self.counted = counted  # a checkpointed call counts what is recorded
-        self.floats = floats  # the default dtype
+        self.numerics = now  # the default dtype, and how exact products are
         self.interceptors = _turned_on(self, self._interceptors)
         self.observers = _turned_on(self, self._observers)
         # Nothing else takes part in an op: no cast, hook, tangent or count.
@@ -80,7 +80,7 @@ class Mode:
         dual = local.mode.dual if dual is None else dual
         anomaly = local.mode.anomaly if anomaly is None else anomaly
         counted = local.mode.counted if counted is None else counted
-        key = (grad, inference, autocast, hooks, dual, anomaly, counted, default_float())
+        key = (grad, inference, autocast, hooks, dual, anomaly, counted, numerics())
         mode = cls._made.get(key)
         if mode is None:
             mode = cls._made[key] = cls(*key)
@@ -138,7 +138,7 @@ class Local(threading.local):
 
     def set_mode(self, mode: Mode) -> None:
         """Go on recording under `mode`: a step, since it changes what the next ops mean."""
-        if mode.floats is not default_float():  # it was left before the default was another
+        if mode.numerics is not numerics():  # it was left before these were others
             mode = Mode.of(mode.enabled, mode.inference, mode.autocast, mode.hooks, mode.dual,
                            mode.anomaly, mode.counted)  # fmt: skip
         self.mode = mode

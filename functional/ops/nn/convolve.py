@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ...program.numerics import numerics
 from ...program.options import lowerings
 from .checks import wide
 
@@ -54,6 +55,7 @@ def convolve(
     return jax.lax.conv_general_dilated(
         x, weight, stride, pads, lhs_dilation=lhs_dilation, rhs_dilation=dilation,
         dimension_numbers=names, feature_group_count=groups,
+        precision=numerics().conv if x.dtype == np.float32 else None,
     )  # fmt: skip
 
 

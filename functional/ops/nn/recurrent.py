@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from ...program.dtypes import scalar_name
+from ...program.numerics import numerics
 from ...program.op import op
 
 Array = jax.Array
@@ -94,5 +95,6 @@ def recurrence(
             new = tuple(jnp.where(alive[:, None], a, b) for a, b in kept)
         return new, new[0]
 
-    last, seen = jax.lax.scan(step, first, (gates, live), reverse=reverse)
+    with jax.default_matmul_precision(numerics().rnn):
+        last, seen = jax.lax.scan(step, first, (gates, live), reverse=reverse)
     return (seen, *last)
