@@ -10,3 +10,5 @@ from .freezing import layerwise_groups as layerwise_groups
 from .freezing import mask as mask
 from .freezing import unfreeze as unfreeze
 from .freezing import watch as watch
+from .sharding import shard as shard
+from .sharding import shard_batch as shard_batch

@@ -13,6 +13,7 @@ from typing import Any, Self
 from .depth import levels, node_of
 from .groups import groups, layerwise
 from .select import Tensors, choose, with_their_parameters
+from .sharding import shard
 
 
 class Freezing(ABC):
@@ -206,6 +207,39 @@ class Freezing(ABC):
           RuntimeError: the model was not called yet, so that the order is not known.
         """
         return layerwise(self._tensors()[0], self._levels(blocks), lr, decay, options)
+
+    # ------------------------------------------------------------ several devices
+
+    def shard(self, mesh: Any, rules: Mapping[Any, Any] | None = None) -> Self:
+        """Place the tensors on a mesh of devices, split as rules say; returns the model.
+
+        Gradients, the state of optimizers that exist or will be made, and whatever is written
+        into these tensors lie as they do. Steps stay one program, which XLA splits.
+
+        Args:
+          mesh: a `jax.sharding.Mesh`.
+          rules: for each pattern (glob, compiled regular expression, predicate, module class, or
+            a tuple of them) a `PartitionSpec`, or a function `(path, tensor) -> PartitionSpec`.
+            The first that selects a tensor counts. A tensor that none selects lies whole on each
+            device.
+
+        Raises:
+          TypeError: no mesh, or no spec.
+          ValueError: a pattern that matches nothing, or nothing that is left, and specs that do
+            not fit a tensor's shape or the mesh, with its path; then nothing was moved.
+
+        >>> import jax
+        >>> from flax import nnx
+        >>> from jax.sharding import PartitionSpec as P
+        >>> from leafax.adapters.nnx import Model
+        >>> mesh = jax.make_mesh((1,), ("data",))
+        >>> model = Model(nnx.Linear(4, 2, rngs=nnx.Rngs(0))).shard(mesh, {"kernel": P("data")})
+        >>> model.get_parameter("kernel").jax().sharding.spec
+        PartitionSpec('data',)
+        """
+        parameters, buffers = self._tensors()
+        shard(parameters | buffers, mesh, rules or {}, self._classes)
+        return self
 
     def _levels(self, blocks: str | None) -> dict[str, int]:
         parameters = self._tensors()[0]

@@ -24,7 +24,7 @@ def groups(
         chosen = choose(parameters, several, classes)
         if chosen <= taken:
             raise ValueError(
-                f"every parameter that `{_text(what)}` selects is in an earlier group already: "
+                f"every parameter that `{text_of(what)}` selects is in an earlier group already: "
                 f"put the narrower pattern first"
             )
         found.append(_group(parameters, chosen - taken, chosen_options))
@@ -50,7 +50,8 @@ def _group(parameters: Tensors, names: Any, options: Options) -> dict[str, Any]:
     return {**options, "params": [(n, t) for n, t in parameters.items() if n in names]}
 
 
-def _text(what: Any) -> str:
+def text_of(what: Any) -> str:
+    """Return a pattern as messages name it."""
     if isinstance(what, tuple):
-        return ", ".join(map(_text, what))
+        return ", ".join(map(text_of, what))
     return str(getattr(what, "pattern", getattr(what, "__name__", what)))

@@ -15,8 +15,10 @@ from leafax.functional.lowering.vjp import has_gradients
 from leafax.functional.program.program import Node, Program
 
 from .._core.trie import State, Trace, local
+from .._tracing.bundles import pending_bundles
 from .._tracing.leaf_tuples import frozen_inputs
 from .._tracing.undo import written_over
+from .homes import homes
 from .turns import Reordered, plan_of_turn
 
 
@@ -45,19 +47,23 @@ def recipe_of(trace: Trace, pending: list[Any], keep: Any, donate: tuple[int, ..
     """
     state = trace.state
     held = {t._v.index for t in pending}
+    held.update(*[bundle.kinds.numbers for bundle in pending_bundles(trace)])
     numbers = held.union([v.index for v in keep.values]) if keep else held
     entries, index_of = entries_to(state)
     # Sorted: where a step is recorded for the first time, tensors may come in another order.
     outputs, donate = pair(entries, tuple(sorted(numbers)), donate)
+    over = written_over(trace)
     guards: tuple[tuple[int, int], ...] = ()
     if any(map(is_checked, entries)):
-        over = written_over(trace)
         guards = tuple([(k, over[n]) for k, n in enumerate(outputs) if n in over])
+    lies = homes(trace, over)
+    pairs = tuple([(k, lies[n]) for k, n in enumerate(outputs) if n in lies])
     residuals = tuple((index_of[s], w) for s, w in keep.residuals) if keep else ()
     program = Program(tuple(entries), outputs, residuals)
     # A turn of a training loop has gradients, and keeps nothing for others.
     turn = keep is None and local.cuts.capture is None and has_gradients(entries)
-    plan = (plan_of_turn if turn else plan_for)(program, donate, frozen_inputs(trace), guards)
+    make = plan_of_turn if turn else plan_for
+    plan = make(program, donate, frozen_inputs(trace), guards, pairs)
     sizes = len(plan.nodes), len(plan.program.entries) - len(plan.nodes), len(held)
     return Recipe(plan, {n: k for k, n in enumerate(outputs)}, keep, sizes)
 
@@ -90,8 +96,11 @@ _NOBODY = _references([object()])
 def donatable(trace: Trace, pending: list[Any]) -> tuple[int, ...]:
     """List inputs whose buffers nobody can see any more, for outputs to be written there."""
     want: dict[Any, int] = {}
-    for t in {t._v.index: t for t in pending}.values():  # several tensors may be one output
-        key = (t._v.shape, t._v.dtype)
+    values = {t._v.index: t._v for t in pending}  # several tensors may be one output
+    for bundle in pending_bundles(trace):
+        values.update(zip(bundle.kinds.numbers, bundle.kinds.values, strict=True))
+    for value in values.values():
+        key = (value.shape, value.dtype)
         want[key] = want.get(key, 0) + 1
     if not want:
         return ()

@@ -95,24 +95,30 @@ def plan_of_turn(
     donate: tuple[int, ...],
     frozen: tuple[int, ...],
     guards: tuple[tuple[int, int], ...],
+    homes: tuple[tuple[int, int], ...] = (),
 ) -> Plan | Reordered:
     """Return what runs a program that keeps nothing for later gradients.
 
     Args:
       program: as it was recorded; its outputs are paired with the inputs to donate.
-      donate, frozen, guards: as `plan_for` takes them.
+      donate, frozen, guards, homes: as `plan_for` takes them.
     """
-    natural = (program, donate, frozen, guards)
+    natural = (program, donate, frozen, guards, homes)
     alone = _constant_outputs(program)
     n = len(alone)
     left = [k for k in range(len(program.outputs)) if k not in alone]
     if alone:
         program = _without(program, alone, left)
-        over = {program.outputs[left.index(k)]: i + n for k, i in guards if k in left}
+        over, lies = (
+            {program.outputs[left.index(k)]: i + n for k, i in pairs if k in left}
+            for pairs in (guards, homes)
+        )
         outputs, donate = pair(program.entries, program.outputs, [i + n for i in donate])
         moved = {v: k for k, v in zip(left, program.outputs, strict=True)}
         left = [moved[v] for v in outputs]
-        guards = tuple([(k, over[v]) for k, v in enumerate(outputs) if v in over])
+        guards, homes = (
+            tuple([(k, at[v]) for k, v in enumerate(outputs) if v in at]) for at in (over, lies)
+        )
         frozen = tuple([i + n for i in frozen])
         program = program._replace(outputs=outputs)
     program = prune(program)
@@ -121,7 +127,7 @@ def plan_of_turn(
     plan = None if known is None else known[0]()
     mine = {told.numbers[v]: k for k, v in enumerate(program.outputs)}
     if known is None or plan is None:
-        asked = (program, donate, frozen, guards) if alone else natural
+        asked = (program, donate, frozen, guards, homes) if alone else natural
         plan = plan_for(*asked, pruned=program)
         if len(_known) >= _MOST_PLANS:
             _known.clear()

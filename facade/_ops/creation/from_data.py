@@ -16,6 +16,7 @@ from ..._core.handle import Handle
 from ..._core.host_transfer import snapshot
 from ..._core.python_data import read
 from ..._core.warn_once import warn_once
+from ..._runtime.placing import as_spread
 from .dlpack import from_dlpack, frombuffer
 from .from_arrays import (
     as_leaf,
@@ -98,7 +99,7 @@ def as_tensor(data: Any, *, dtype: dtype_class | None = None, device: Any = None
     if isinstance(data, Handle):
         out: Any = data
     elif isinstance(data, jax.Array):
-        out = wrap(data)
+        out = wrap(as_spread(data))
     else:
         if isinstance(data, np.ndarray):
             warn_of_readonly(data)

@@ -9,6 +9,7 @@ clipped is everyone's, and what belongs to the cohort is taken from it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import jax
@@ -18,6 +19,7 @@ from jax.tree_util import DictKey, keystr
 from leafax.functional.lowering.keys import without_keys
 
 from ..._runtime.observation import observe
+from ..._runtime.placing import place_beside
 from ..._tracing.inputs import from_array
 
 Key = tuple[int, str]  # a cohort (-1: the leaf is a parameter's) and a path in the state
@@ -82,6 +84,13 @@ class Cohorts:
         self.held = {k: t for k, t in self.held.items() if k[0] < 0 or k[0] in used}
         self._last = None
 
+    def place(self, params: Mapping[int, Any]) -> None:
+        """Place the state of these parameters, given by number, where they lie."""
+        for (cohort, path), t in self.held.items():
+            p = params.get(_number(path)) if cohort < 0 else next(iter(params.values()), None)
+            if p is not None:
+                place_beside(p, t)
+
     def _leave(self, active: tuple[int, ...]) -> None:
         """Part those that stop from those that go on: their step counts differ from now on."""
         before = () if self._last is None else self._last.active
@@ -103,6 +112,7 @@ class Cohorts:
         arrays = {
             str(n): observe(p, "optimizer state") for n, p in zip(active, params, strict=True)
         }
+        known = dict(zip(arrays, params, strict=True))
         with jax.enable_x64(self.wide):
             fresh = without_keys(self.transform.init(arrays))
             flat, treedef = jax.tree_util.tree_flatten_with_path(fresh)
@@ -128,7 +138,9 @@ class Cohorts:
                         )
                         old = self.held.get(key)
                         if old is None or tuple(old.shape) != jnp.shape(leaf):
-                            self.held[key] = from_array(jnp.array(leaf))
+                            made = from_array(jnp.array(leaf))
+                            beside = params[0] if owner is None else known[owner]
+                            self.held[key] = place_beside(beside, made)
                     place.append(index[key])
                 places.append(tuple(place))
         return Layout(active, treedef, tuple(index), tuple(owners), tuple(places), members)
@@ -158,6 +170,7 @@ class Cohorts:
             if name not in state:
                 raise ValueError(f"the state dict lacks {name!r} of this transformation's state")
             made.held[cohort, path] = state[name].detach().clone()
+        made.place(params)
         return made
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from ..._core.handle import Handle
 from ..._core.typename import typename
 from ..._ops.creation.written_at_once import begin_program
+from ..._runtime.placing import followers
 from .hooks import Hooked
 
 ParamGroup = dict[str, Any]
@@ -36,6 +37,7 @@ class ParamGroups(Hooked):
     def __init__(self, params: Any, defaults: dict[str, Any]) -> None:
         self.defaults = defaults
         self._make_hooks()
+        followers.add(self)
         if isinstance(params, Handle):
             raise TypeError(
                 "params argument given to the optimizer should be an iterable of Tensors or "

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from copy import deepcopy
 from typing import Any
 
 from ..._core.dtypes import float32
 from ..._core.handle import Handle
+from ..._runtime.placing import followers, place_beside
 from .groups import ParamGroup, ParamGroups
 
 
@@ -72,8 +73,17 @@ class Saved(ParamGroups):
             if "param_names" in a:
                 b.setdefault("param_names", a["param_names"])
         self.__setstate__({"state": state, "param_groups": theirs})
+        self.follow({id(p): p for p in state if isinstance(p, Handle)})
         for hook in self._optimizer_load_state_dict_post_hooks.values():
             hook(self)
+
+    def follow(self, moved: Mapping[int, Any]) -> None:
+        """Place the state of parameters that were moved, which are given by id, beside them."""
+        for p, held in self.state.items():
+            if id(p) in moved and isinstance(held, dict):
+                for t in held.values():
+                    if isinstance(t, Handle):
+                        place_beside(p, t)
 
     #: Entries of groups that older state dicts may lack, with what stands for them.
     later_entries: dict[str, Any] = {}
@@ -88,6 +98,7 @@ class Saved(ParamGroups):
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
         self._make_hooks()
+        followers.add(self)
         self._forget_ops()
         self.defaults.setdefault("differentiable", False)
         for group in self.param_groups:

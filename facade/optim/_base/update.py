@@ -17,6 +17,7 @@ from leafax.functional.program.op import Op
 
 from ..._core.trie import Trace, Value
 from ..._dispatch.macro_steps import MacroStep
+from ..._runtime.placing import place_beside
 from ..._storage.as_strided_outside import reach
 from ..._storage.lay_out import lay_out_as
 from ..._storage.strides import layout
@@ -187,5 +188,6 @@ def filled(shape: tuple[int, ...], dtype: Any, number: complex = 0.0) -> Any:
 
 
 def laid_beside(p: Any, made: Any) -> Any:
-    """Lay a new tensor of a parameter's state out in memory as the parameter is."""
+    """Lay a new tensor of a parameter's state out as the parameter is, and where it is."""
+    made = place_beside(p, made)
     return lay_out_as(p, made) if made.shape == p.shape else made

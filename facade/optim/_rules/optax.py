@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import jax
@@ -209,6 +209,12 @@ class Optax(Optimizer):
             packed["state"].update(unit.state.packed(prefix))
             packed["cohorts"].update(unit.state.cohort_of)
         return packed
+
+    def follow(self, moved: Mapping[int, Any]) -> None:
+        for unit in self._units:
+            unit.state.place(
+                {n: p for group in self._numbered() for n, p in group if id(p) in moved}
+            )
 
     def __getstate__(self) -> dict[str, Any]:
         own = {name: vars(self)[name] for name in ("transform", "_units", "_wide")}

@@ -9,13 +9,12 @@ import jax
 import jax.numpy as jnp
 
 from ..._ops.creation.from_data import tensor
-from ..._storage.lay_out import lay_out_as
 from ..._tracing.inputs import from_array
 from .._base.checks import not_negative, one_element, which_kernel
 from .._base.counted import add_decay, has_gradient
 from .._base.groups import ParamGroup
 from .._base.optimizer import Optimizer
-from .._base.update import filled
+from .._base.update import filled, laid_beside
 
 
 class SGD(Optimizer):
@@ -98,7 +97,7 @@ class SGD(Optimizer):
             fresh = buffer is None
             if fresh:
                 with jax.enable_x64(True):
-                    buffer = lay_out_as(p, from_array(filled(tuple(p.shape), p._v.dtype)))
+                    buffer = laid_beside(p, from_array(filled(tuple(p.shape), p._v.dtype)))
                 known[p]["momentum_buffer"] = buffer
             if dampened and (fresh or p not in self._started):
                 self._started[p] = tensor(not fresh)
