@@ -3,11 +3,15 @@
 Parameters and statistics, which of them are frozen, optimizer state, schedulers, averages, the
 random generator, the step: all by name, as arrays and JSON. A checkpoint is written beside the
 others and takes its name when it is complete: whatever kills the process leaves the last good one.
+Arrays that are sharded over a mesh are written and read by their shards, and go to where the run
+that restores them has its own: another mesh, or one device.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
+import threading
 from typing import Any
 
 import orbax.checkpoint as ocp
@@ -16,9 +20,22 @@ import leafax
 from leafax.functional.execution.tracebacks import end_at_callers
 
 from ._files.packing import pack, unpack
-from ._modules.module import model_of
+from ._files.placement import copied_to_host, homes_of, placed, restore_args
+from ._modules.run_part import Undo, is_model, load_part, packed_part, undo_of
 
 Path = str | os.PathLike[str]
+
+_WRITING: set[ocp.CheckpointManager] = set()
+
+
+def _finish_writing() -> None:
+    """Complete what is being written when the process ends."""
+    for manager in _WRITING:
+        manager.wait_until_finished()
+
+
+# `atexit` would be too late: orbax needs new threads, and there are none by then.
+threading._register_atexit(_finish_writing)  # type: ignore[attr-defined]
 
 
 class Run:
@@ -49,39 +66,61 @@ class Run:
                     f"{type(part).__name__}"
                 )
         self.parts = parts
-        options = ocp.CheckpointManagerOptions(
-            max_to_keep=keep, enable_async_checkpointing=False, create=True
+        self._manager = ocp.CheckpointManager(
+            os.path.abspath(directory),
+            options=ocp.CheckpointManagerOptions(max_to_keep=keep, create=True),
+            item_handlers={
+                "arrays": ocp.PyTreeCheckpointHandler(),
+                "meta": ocp.JsonCheckpointHandler(),
+            },
         )
-        self._manager = ocp.CheckpointManager(os.path.abspath(directory), options=options)
 
     def steps(self) -> list[int]:
         """Return the steps that there are complete checkpoints of."""
-        return sorted(self._manager.all_steps())
+        return sorted(ocp.utils.checkpoint_steps(self._manager.directory))
 
-    def save(self, step: int) -> None:
+    def save(self, step: int, *, wait: bool = True) -> None:
         """Write a checkpoint; it exists once it is complete.
+
+        Args:
+          step: its number.
+          wait: return when it is complete. False returns once the values are on their way to the
+            host: training goes on while a thread writes them, and may change what it likes. The
+            next `save` waits until this one is written, and so do `restore`, `wait` and the end
+            of the process.
 
         Raises:
           TypeError: a state dict with something that is neither number, string nor tensor.
           ValueError: there is one of this step already.
+          Exception: of the file system; also from an earlier save that did not wait.
         """
+        self.wait()
         if step in self.steps():
             raise ValueError(f"there is a checkpoint of step {step} already")
         arrays: dict[str, Any] = {}
         meta: dict[str, Any] = {"step": step, "parts": {}, "kinds": {}}
         for name, part in self.parts.items():
-            meta["parts"][name] = pack(part.state_dict(), arrays, name)
+            meta["parts"] |= packed_part(name, part, arrays)
             meta["kinds"][name] = type(part).__name__
-            if hasattr(part, "named_buffers"):
-                meta["parts"][f"{name}/masks"] = pack(_masks(part), arrays, f"{name}/masks")
         meta["parts"]["/generator"] = pack(leafax.get_rng_state(), arrays, "/generator")
         self._manager.save(
             step,
             args=ocp.args.Composite(
-                arrays=ocp.args.StandardSave(arrays), meta=ocp.args.JsonSave(meta)
+                arrays=ocp.args.PyTreeSave(copied_to_host(arrays)), meta=ocp.args.JsonSave(meta)
             ),
             force=True,
         )
+        _WRITING.add(self._manager)
+        if wait:
+            self.wait()
+
+    def wait(self) -> None:
+        """Wait until the checkpoint that is being written is complete.
+
+        Raises:
+          Exception: it could not be written, for instance because the disk is full.
+        """
+        _WRITING.discard(self._manager)
         self._manager.wait_until_finished()
 
     def restore(self, step: int | None = None) -> int:
@@ -93,7 +132,11 @@ class Run:
         Raises:
           FileNotFoundError: no complete checkpoint, or none of this step.
           ValueError: the checkpoint has other parts; nothing was restored.
+          Exception: what `load_state_dict` of a part raises, for instance a RuntimeError with the
+            tensors of a model that are missing, unexpected or of another shape; then all parts
+            are as they were.
         """
+        self.wait()
         steps = self.steps()
         if not steps or (step is not None and step not in steps):
             which = "" if step is None else f" of step {step}"
@@ -101,46 +144,58 @@ class Run:
                 f"no complete checkpoint{which} in `{self._manager.directory}`; there are {steps}"
             )
         step = steps[-1] if step is None else step
-        held = self._manager.restore(
-            step,
-            args=ocp.args.Composite(arrays=ocp.args.StandardRestore(), meta=ocp.args.JsonRestore()),
-        )
-        arrays, meta = held.arrays, held.meta
+        meta = self._read(step, meta=ocp.args.JsonRestore()).meta
         if set(meta["kinds"]) != set(self.parts):
             raise ValueError(
                 f"the checkpoint has the parts {sorted(meta['kinds'])}, the run has "
                 f"{sorted(self.parts)}"
             )
-        for name, part in self.parts.items():
-            if hasattr(part, "named_buffers"):
-                _mask(part, unpack(meta["parts"][f"{name}/masks"], arrays))
-            part.load_state_dict(unpack(meta["parts"][name], arrays))
+        now: dict[str, Any] = {}
+        # A model first: what an optimizer takes over depends on what trains.
+        names = sorted(self.parts, key=lambda name: not is_model(self.parts[name]))
+        undo = {}
+        for name in names:
+            packed = packed_part(name, self.parts[name], now)
+            undo[name] = undo_of(name, self.parts[name], packed, now)
+        arrays = self._arrays(step, now)
+        for name in names:
+            try:
+                load_part(name, self.parts[name], meta["parts"], arrays)
+            except BaseException as error:
+                error.add_note(
+                    f"The checkpoint of step {step} does not fit the part `{name}`; nothing was "
+                    f"restored."
+                )
+                _undo([undo[n] for n in names[: names.index(name) + 1]])
+                raise
         leafax.set_rng_state(unpack(meta["parts"]["/generator"], arrays))
         return step
 
+    def _arrays(self, step: int, now: dict[str, Any]) -> dict[str, Any]:
+        """Read a checkpoint's arrays to where the run has its own.
 
-def _masks(part: Any) -> dict[str, Any]:
-    model = model_of(part)
-    return {
-        "trainable": {name: p.requires_grad for name, p in part.named_parameters()},
-        "still": sorted(model._stopped()),
-        "quiet": sorted(model._quiet()),
-        "training": model._modes(),
-    }
+        Args:
+          now: the run's arrays, by name.
+        """
+        found = self._manager.item_metadata(step)["arrays"].tree
+        optimizers = {
+            name: [p for group in part.param_groups for p in group["params"]]
+            for name, part in self.parts.items()
+            if hasattr(part, "param_groups")
+        }
+        homes = homes_of(found, now, optimizers)
+        args = ocp.args.PyTreeRestore(restore_args=restore_args(found, homes))
+        return placed(self._read(step, arrays=args).arrays, homes)
+
+    def _read(self, step: int, **args: Any) -> Any:
+        return self._manager.restore(step, args=ocp.args.Composite(**args))
 
 
-def _mask(part: Any, masks: dict[str, Any]) -> None:
-    model, trainable = model_of(part), masks["trainable"]
-    for name, p in part.named_parameters():
-        if name in trainable:
-            p.requires_grad_(trainable[name])
-            p.grad = None if not trainable[name] else p.grad
-    model._unsettle()
-    model._stop_statistics(set(model._statistics()), False)
-    model._stop_statistics(set(masks["still"]), True)
-    model._quieten(set(trainable), False)
-    model._quieten(set(masks["quiet"]), True)
-    model._set_modes(masks["training"])
+def _undo(steps: list[Undo]) -> None:
+    for undo in steps:
+        # What cannot even take over its own state does not keep the others from theirs.
+        with contextlib.suppress(Exception):
+            undo()
 
 
 end_at_callers(__name__)
