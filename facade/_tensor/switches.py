@@ -1,4 +1,4 @@
-"""Switches that PyTorch programs set: threads, determinism, default device, matmul precision."""
+"""Switches that PyTorch programs set: threads, determinism, default device."""
 
 from __future__ import annotations
 
@@ -19,9 +19,6 @@ from .._ops.creation import legacy_constructors
 from .._ops.creation.fill_deterministic import deterministic
 from .device_methods import device_of
 
-_precision = ["highest"]
-#: JAX's names for PyTorch's precisions of a float32 matmul.
-_PRECISIONS = {"highest": "highest", "high": "tensorfloat32", "medium": "bfloat16"}
 _threads: list[int] = []
 
 
@@ -142,28 +139,6 @@ def set_deterministic_debug_mode(debug_mode: int | str) -> None:
 def get_deterministic_debug_mode() -> int:
     """Return 0, 1 or 2, as `set_deterministic_debug_mode` numbers them."""
     return 0 if not deterministic[0] else 1 if deterministic[1] else 2
-
-
-def get_float32_matmul_precision() -> str:
-    """Return what `set_float32_matmul_precision` was told."""
-    return _precision[0]
-
-
-def set_float32_matmul_precision(precision: str) -> None:
-    """Set how exactly float32 matrices are multiplied: "highest", "high" or "medium".
-
-    It sets JAX's `jax_default_matmul_precision`; CPUs always multiply in float32.
-    """
-    if precision not in _PRECISIONS:
-        warnings.warn(
-            f"{precision} is not one of 'highest', 'high', or 'medium'; the current"
-            "setFloat32MatmulPrecision call has no effect.",
-            UserWarning,
-            stacklevel=2,
-        )
-        return
-    _precision[0] = precision
-    jax.config.update("jax_default_matmul_precision", _PRECISIONS[precision])
 
 
 def set_flush_denormal(mode: bool) -> bool:

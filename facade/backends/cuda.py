@@ -8,15 +8,10 @@ from typing import Any
 
 from ._attention_kernels import SDPBackend as _SDPBackend
 from ._attention_kernels import sdpa_kernel as _sdpa_kernel
+from ._cublas import cuBLASModule as cuBLASModule
 from ._switches import Switches
 
-matmul = Switches(
-    allow_tf32=False,
-    fp32_precision="none",
-    allow_fp16_reduced_precision_reduction=True,
-    allow_bf16_reduced_precision_reduction=True,
-    allow_fp16_accumulation=False,
-)
+matmul = cuBLASModule()
 _sdp = Switches(flash=True, mem_efficient=True, math=True, cudnn=True, reduced=False)
 
 

@@ -1,20 +1,31 @@
-"""`torch.backends.mkldnn`: oneDNN's switches are kept; XLA has kernels of its own."""
+"""`torch.backends.mkldnn`: oneDNN's switches; XLA has kernels of its own, of full precision."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
-from ._switches import Switches, exchange
+from ._float32_precision import FP32Precision, get_fp32_precision, set_fp32_precision
+from ._module_properties import give_properties
+from ._switches import exchange
 
 enabled = True
 deterministic = False
 allow_tf32: bool | None = None
-fp32_precision = "none"
-matmul = Switches(fp32_precision="none")
-conv = Switches(fp32_precision="none")
-rnn = Switches(fp32_precision="none")
+matmul = FP32Precision("mkldnn", "matmul")
+conv = FP32Precision("mkldnn", "conv")
+rnn = FP32Precision("mkldnn", "rnn")
+if TYPE_CHECKING:
+    fp32_precision: str
+give_properties(
+    __name__,
+    fp32_precision=(
+        partial(get_fp32_precision, "mkldnn", "all"),
+        partial(set_fp32_precision, "generic", "all"),  # as PyTorch has it
+    ),
+)
 
 
 def is_available() -> bool:
@@ -27,10 +38,13 @@ def set_flags(
     _allow_tf32: bool | None = None, _fp32_precision: str | None = "none",
 ) -> tuple[Any, ...]:  # fmt: skip
     """Set the switches that are not None, and return what all were."""
-    return exchange(
-        globals(), enabled=_enabled, deterministic=_deterministic, allow_tf32=_allow_tf32,
-        fp32_precision=_fp32_precision,
-    )  # fmt: skip
+    before = get_fp32_precision("mkldnn", "all")
+    told = exchange(
+        globals(), enabled=_enabled, deterministic=_deterministic, allow_tf32=_allow_tf32
+    )
+    if _fp32_precision is not None:
+        set_fp32_precision("mkldnn", "all", _fp32_precision)
+    return *told, before
 
 
 @contextmanager
