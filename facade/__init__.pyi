@@ -153,14 +153,12 @@ from ._tensor.printing import set_printoptions as set_printoptions
 from ._tensor.switches import are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled
 from ._tensor.switches import get_default_device as get_default_device
 from ._tensor.switches import get_deterministic_debug_mode as get_deterministic_debug_mode
-from ._tensor.switches import get_float32_matmul_precision as get_float32_matmul_precision
 from ._tensor.switches import get_num_interop_threads as get_num_interop_threads
 from ._tensor.switches import get_num_threads as get_num_threads
 from ._tensor.switches import is_deterministic_algorithms_warn_only_enabled as is_deterministic_algorithms_warn_only_enabled
 from ._tensor.switches import set_default_device as set_default_device
 from ._tensor.switches import set_default_tensor_type as set_default_tensor_type
 from ._tensor.switches import set_deterministic_debug_mode as set_deterministic_debug_mode
-from ._tensor.switches import set_float32_matmul_precision as set_float32_matmul_precision
 from ._tensor.switches import set_flush_denormal as set_flush_denormal
 from ._tensor.switches import set_num_interop_threads as set_num_interop_threads
 from ._tensor.switches import set_num_threads as set_num_threads
@@ -170,6 +168,8 @@ from ._VF import _unique2 as _unique2
 from .amp import GradScaler as GradScaler
 from .autograd._anomaly import is_anomaly_check_nan_enabled as is_anomaly_check_nan_enabled
 from .autograd._anomaly import is_anomaly_enabled as is_anomaly_enabled
+from .backends._float32_precision import get_float32_matmul_precision as get_float32_matmul_precision
+from .backends._float32_precision import set_float32_matmul_precision as set_float32_matmul_precision
 from .func import vmap as vmap
 from .random import thread_safe_generator as thread_safe_generator
 from .serialization import load as load
@@ -604,7 +604,8 @@ class Tensor:
     @property
     def is_leaf(self) -> _bool: ...
     is_maia: Any
-    is_meta: Any
+    @property
+    def is_meta(self) -> _bool: ...
     is_mkldnn: Any
     is_mps: Any
     is_mtia: Any
