@@ -19,6 +19,7 @@ from typing import Any
 from .._core.dtypes import device, dtype
 from .._core.handle import Handle
 from .._ops.creation.generator import Generator, default_generator
+from .._tracing.bundles import release_all
 from .users_code import (
     CLOSED,
     contents,
@@ -64,6 +65,7 @@ class PythonState:
         self._look()
 
     def _look(self) -> None:
+        release_all()
         self.tensors: dict[int, Any] = {}
         self.generators: list[Generator] = [default_generator]
         self.leaves: dict[str, Any] = {}

@@ -20,6 +20,7 @@ from .._core.trie import LEAF, NODE, Trace, Value, local
 from .._rules.reads_of_gradients import count_traced
 from .._storage.pending_views import is_unsettled
 from .._storage.settle import settle_all
+from .._tracing.bundles import pending_bundles
 from .._tracing.eviction import bound
 from .._tracing.infer import user_line
 from .._tracing.leaf_tuples import mark_all_entered
@@ -109,6 +110,9 @@ def _turn_back(
             ended.notify_all()
         if reason == STEP:
             take_back(trace, arrays)
+        elif isinstance(error, Exception):
+            for bundle in trace.memory.bundles:
+                bundle.release()
         if isinstance(error, Exception):
             file, line = where or user_line()
             error.add_note(f"in the program that {reason} ran at {file}:{line}")
@@ -185,6 +189,8 @@ def _begin(trace: Trace, want: tuple[Any, ...]) -> Any:
         pending, graph = _sorted(live, wanted)
         numbers = tuple([t._v.index for t in pending])
         remember(trace, live, wanted)
+    for bundle in pending_bundles(trace):
+        numbers += bundle.kinds.numbers
     state = trace.state
     local.budget = 0
     keep = None

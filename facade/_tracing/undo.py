@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from weakref import ref
 
 from .._core.trie import Trace, Value
+from .bundles import Bundle
 from .inputs import list_inputs
 
 
@@ -50,14 +51,14 @@ class Update(NamedTuple):
     """Parameters and states before an update that was replayed, see `optim._base.update`.
 
     Attributes:
-      params, held: the tensors.
+      params, held: the tensors, or a bundle that stands for the latter.
       values: of the parameters then.
       first: which input the first of `held` is.
     """
 
     params: Sequence[Any]
     values: Sequence[Value]
-    held: Sequence[Any]
+    held: Sequence[Any] | Bundle
     first: int
 
 
@@ -108,6 +109,8 @@ def take_back(trace: Trace, arrays: Sequence[Any], since: int = 0) -> None:
                 continue  # interrupted before anything was changed
             for p, value in zip(note.params, note.values, strict=True):
                 _give_back(trace, p, value, places.get(value.index), arrays)
+            if isinstance(note.held, Bundle):
+                note.held.give_back(list(arrays[note.first : note.first + len(note.held)]))
             for k, t in enumerate(note.held, note.first):
                 t._v, t._trace, t._array = t._v.resting, None, arrays[k]
         else:
@@ -122,6 +125,7 @@ def take_back(trace: Trace, arrays: Sequence[Any], since: int = 0) -> None:
                 array = array if place is None else arrays[place]
                 t._v, t._trace, t._array, t._stale = note.value.resting, None, array, None
     del trace.memory.undo[since:]
+    trace.memory.bundles = tuple([b for b in trace.memory.bundles if b.trace is trace])
 
 
 def _give_back(
@@ -166,17 +170,22 @@ def written_over(trace: Trace) -> dict[int, int]:
     found: dict[int, int] = {}
 
     def add(t: Any, place: int | None) -> None:
-        value = t._v
-        if place is None or t._array is not None or value.index < 0 or value.index in places:
-            return
+        if place is not None and t._array is None and t._v.index >= 0:
+            note_value(t._v, place)
+
+    def note_value(value: Value, place: int) -> None:
         given = inputs[place]
-        if given.shape == value.shape and given.dtype == value.dtype:
+        same = given.shape == value.shape and given.dtype == value.dtype
+        if same and value.index not in places:
             found.setdefault(value.index, place)
 
     for note in trace.memory.undo:
         if type(note) is Update:
             for p, before in zip(note.params, note.values, strict=True):
                 add(p, places.get(before.index))
+            if isinstance(note.held, Bundle) and note.held.tensors is None:
+                for k, value in enumerate(note.held.kinds.values, note.first):
+                    note_value(value, k)
             for k, t in enumerate(note.held, note.first):
                 add(t, k)
         elif type(note) is Draw:

@@ -43,6 +43,7 @@ class Adafactor(Counted):
     numbers = ("lr", "beta2_decay", "eps2", "d", "weight_decay")
     choices = ("maximize", "eps1")
     later_entries = {"foreach": None}
+    bundles = False  # what a state holds depends on its parameter
 
     def __init__(
         self, params: Any, lr: float = 1e-2, beta2_decay: float = -0.8,

@@ -60,6 +60,7 @@ class TraceMemory:
     silent: tuple[Any, ...] = ()  # writes that no version counter saw, see `data_writes.py`
     # Version counters, by storage, of tensors that another thread took out of the trace.
     elsewhere: dict[int, Any] | None = None
+    bundles: tuple[Any, ...] = ()  # what stands for hundreds of tensors, see `bundles.py`
 
     def __init__(self) -> None:
         self.undo: list[Any] = []  # what tensors held before they were written to, see `undo.py`

@@ -34,6 +34,8 @@ class ParamGroups(Hooked):
       defaults: hyperparameters of groups that do not set their own.
     """
 
+    state: defaultdict[Any, dict[str, Any]]
+
     def __init__(self, params: Any, defaults: dict[str, Any]) -> None:
         self.defaults = defaults
         self._make_hooks()
@@ -43,7 +45,7 @@ class ParamGroups(Hooked):
                 "params argument given to the optimizer should be an iterable of Tensors or "
                 f"dicts, but got {typename(params)}"
             )
-        self.state: defaultdict[Any, dict[str, Any]] = defaultdict(dict)
+        self.state = defaultdict(dict)
         self.param_groups: list[ParamGroup] = []
         groups = list(params)
         if not groups:
@@ -115,6 +117,26 @@ class ParamGroups(Hooked):
                 )
         if any(id(p) in mine for group in self.param_groups for p in group["params"]):
             raise ValueError("some parameters appear in more than one parameter group")
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Forget the gradients, or set them to zero."""
+        for group in self.param_groups:
+            for p in group["params"]:
+                if set_to_none or p._grad is None:
+                    p._grad = None
+                    continue
+                if p._grad.grad_fn is not None:
+                    p._grad.detach_()
+                else:
+                    p._grad.requires_grad_(False)
+                p._grad.zero_()
+
+    def trainable(self, group: ParamGroup) -> list[Any]:
+        """Return the parameters that a step updates: `is_trained`, without a call for each."""
+        return [
+            p for p in group["params"]
+            if p._grad is not None and (p._v.requires_grad or p._given)
+        ]  # fmt: skip
 
     def drop_state(self, params: Iterable[Any] | None = None) -> None:
         """Forget the state of parameters: they start fresh at their next step.

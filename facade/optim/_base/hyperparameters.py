@@ -44,7 +44,7 @@ class Hyperparameters(Saved):
     choices: tuple[str, ...] = ()
 
     #: Attributes that only remember: what a compiled step does never depends on them.
-    _unwatched = frozenset({"_ops", "_fixed", "_last", "_entering"})
+    _unwatched = frozenset({"_ops", "_fixed", "_last", "_entering", "_bundling"})
 
     def _forget_ops(self) -> None:
         self._ops: dict[Any, Op] = {}

@@ -27,14 +27,16 @@ from ..._dispatch.record import record
 from ..._storage.autograd_roles import overwritten, spread
 from ..._storage.enter import enter_all
 from ..._storage.write import rebind, write
+from ..._tracing.bundles import Bundle, Kinds, holders
 from ..._tracing.inputs import NUMBER, add_input, from_array
+from .bundling import BundledState, Bundling
 from .checks import Captured, has_kernel
 from .groups import ParamGroup
 from .hyperparameters import Hyperparameters
 from .skip import skip_if
 from .update import (
     Entering,
-    are_at_rest,
+    Updated,
     are_simple,
     fit,
     laid_beside,
@@ -77,6 +79,10 @@ class Optimizer(Hyperparameters):
     #: What is said of `capturable` where it is refused: of one parameter, and of many at once.
     captured = (Captured(), Captured(xla=False))
 
+    #: The state is what `held_names` says, so that it may be bundled.
+    bundles = True
+    state = BundledState()  # type: ignore[assignment] # an attribute of instances, as a rule
+
     def __init__(self, params: Any, defaults: dict[str, Any]) -> None:
         super().__init__(params, defaults)
         self._forget_ops()
@@ -85,6 +91,7 @@ class Optimizer(Hyperparameters):
     def _forget_ops(self) -> None:
         super()._forget_ops()
         self._entering: dict[int, Entering] = defaultdict(Entering)  # by group
+        self._bundling = Bundling()
 
     # ------------------------------------------------------------ what subclasses say
 
@@ -123,21 +130,6 @@ class Optimizer(Hyperparameters):
 
     # ------------------------------------------------------------ the step
 
-    def zero_grad(self, set_to_none: bool = True) -> None:
-        """Forget the gradients, or set them to zero."""
-        for group in self.param_groups:
-            for p in group["params"]:
-                if p._grad is None:
-                    continue
-                if set_to_none:
-                    p._grad = None
-                else:
-                    if p._grad.grad_fn is not None:
-                        p._grad.detach_()
-                    else:
-                        p._grad.requires_grad_(False)
-                    p._grad.zero_()
-
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Update the parameters that have a gradient, and run the program.
 
@@ -163,10 +155,24 @@ class Optimizer(Hyperparameters):
     step.undoes_itself = True  # type: ignore[attr-defined]
 
     def _step_groups(self) -> None:
+        bundling = self._bundling
+        bundling.calm += 1
+        if bundling.calm > bundling.patience:
+            self._bundle()
         for group in self.param_groups:
             params = self.trainable(group)
             if params:
                 self._step_params(group, params)
+
+    def _bundle(self) -> None:
+        """Bundle the state's tensors, if nothing but steps has to do with them."""
+        fields, groups = vars(self), self.param_groups
+        self._bundling.calm = 0
+        alone = self.found_inf is None and local.cuts.capture is None and local.trace.inside is None
+        if self.bundles and alone and "state" in fields:
+            parts = [(g, self.trainable(g), self.held_names(g)) for g in groups]
+            if self._bundling.bundle(fields, parts):
+                holders.add(self)
 
     def _step_recorded(self) -> None:
         for group in self.param_groups:
@@ -182,20 +188,12 @@ class Optimizer(Hyperparameters):
             found += [*params, *[t for held in self.held_of(params, group) for t in held]]
         return found
 
-    def trainable(self, group: ParamGroup) -> list[Any]:
-        """Return the parameters that a step updates: `is_trained`, without a call for each."""
-        return [
-            p for p in group["params"]
-            if p._grad is not None and (p._v.requires_grad or p._given)
-        ]  # fmt: skip
-
     def _step_params(self, group: ParamGroup, params: list[Any]) -> None:
         with sharing:  # other threads may read the parameters: before the step or after it
             self._write_step(group, params)
 
     def _write_step(self, group: ParamGroup, params: list[Any]) -> None:
-        nested = self.held_of(params, group)
-        held = [*chain.from_iterable(nested)]
+        held = self._held(group, params)
         sizes = len(params), len(held)
         op, numbers = self._chosen(group, sizes)
         inputs = self._entering[id(group)].as_inputs(numbers)
@@ -208,11 +206,21 @@ class Optimizer(Hyperparameters):
                     for part in parts:
                         self._write_step(group, part)
                     return
-                states = tuple(map(tuple, nested))
+                self._bundling.calm = 0
+                states = tuple(map(tuple, self.held_of(params, group)))
+                held = [*chain.from_iterable(states)]
                 self._record_update(op, params, states, held, numbers, counts)
         if local.cuts.capture is not None:
             again = partial(self._numbers_now, group, sizes)
             local.cuts.capture.note_numbers(again, op, inputs, numbers, group)
+
+    def _held(self, group: ParamGroup, params: list[Any]) -> list[Any] | Bundle:
+        """Return what the states of a group's parameters hold: tensors, or a bundle of them."""
+        if "state" not in vars(self):
+            bundle = self._bundling.bundle_of(group, params)
+            if bundle is not None:
+                return bundle
+        return [*chain.from_iterable(self.held_of(params, group))]
 
     def _numbers_now(self, group: ParamGroup, sizes: tuple[int, int]) -> tuple[Op, list[Any]]:
         """Return the op that would update a group now, and the numbers that would enter."""
@@ -220,8 +228,8 @@ class Optimizer(Hyperparameters):
         return op, self._entering[id(group)].as_inputs(numbers)
 
     def _replayed(
-        self, op: Op, params: list[Any], held: list[Any], inputs: list[Any], counts: int = 1,
-        seen: tuple[Any, ...] = (),
+        self, op: Op, params: list[Any], held: list[Any] | Bundle, inputs: list[Any],
+        counts: int = 1, seen: tuple[Any, ...] = (),
     ) -> bool:  # fmt: skip
         """Take the update as one step, if it was recorded from here before.
 
@@ -233,7 +241,7 @@ class Optimizer(Hyperparameters):
         key = _key(op, params, seen)
         step = trace.state.next.get(key)
         # A view that was only looked through (`x @ w.t()`) is gone; one that is alive must see it.
-        if step is None or share(params) or not are_at_rest(held) or not fit(held, step.effects):
+        if step is None or share(params) or not fit(held, step.effects.held):
             return False
         replay_update(trace, step, params, key[2 : 2 + len(params)], held, inputs, counts)
         return True
@@ -263,8 +271,8 @@ class Optimizer(Hyperparameters):
             for t in held:
                 self._assign(t, next(results))
         if simple and len(trace.arrays) == before + len(numbers) + len(held):
-            values = tuple([t._v for t in (*params, *held)])
-            start.next[key] = MacroStep(trace.state, effects=values)
+            after = Updated(tuple(map(_VALUE, params)), Kinds.of([*map(_VALUE, held)]))
+            start.next[key] = MacroStep(trace.state, effects=after)
 
     def _assign(self, t: Any, value: Value) -> None:
         if t._v.strides is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import ref
 
 import jax
@@ -21,6 +21,7 @@ from ..._runtime.placing import place_beside
 from ..._storage.as_strided_outside import reach
 from ..._storage.lay_out import lay_out_as
 from ..._storage.strides import layout
+from ..._tracing.bundles import Bundle, Kinds
 from ..._tracing.undo import Update
 
 _UPDATE_OPS: dict[Any, Op] = {}
@@ -77,31 +78,46 @@ def reused(params: int, states: int) -> dict[int, int]:
     return {k: k for k in range(params)} | {params + k: 2 * params + k for k in range(states)}
 
 
-def fit(held: list[Any], known: tuple[Value, ...]) -> bool:
-    """Tell whether states are of the dtypes that were recorded: loaded ones may not be.
+class Updated(NamedTuple):
+    """Values that parameters and their states hold after an update: effects of its `MacroStep`."""
+
+    params: tuple[Value, ...]
+    held: Kinds
+
+
+def fit(held: list[Any] | Bundle, known: Kinds) -> bool:
+    """Tell whether states are at rest, and of the dtypes recorded: loaded ones may not be.
 
     Args:
-      known: what parameters and states held after the update that was recorded.
+      known: what they held after the update that was recorded.
     """
-    return [*map(_DTYPE, held)] == [*map(_DTYPE_OF_VALUE, known[len(known) - len(held) :])]
+    if isinstance(held, Bundle):
+        if held.arrays is None:
+            return False
+        given, after = held.kinds.resting, known.resting
+        return given is after or [*map(_DTYPE_OF_VALUE, given)] == [*map(_DTYPE_OF_VALUE, after)]
+    return are_at_rest(held) and [*map(_DTYPE, held)] == [*map(_DTYPE_OF_VALUE, known.values)]
 
 
 def replay_update(
-    trace: Trace, step: MacroStep, params: Any, before: Any, held: list[Any], inputs: list[Any],
-    counts: int,
+    trace: Trace, step: MacroStep, params: Any, before: Any, held: list[Any] | Bundle,
+    inputs: list[Any], counts: int,
 ) -> None:  # fmt: skip
     """Take an update of parameters that nobody shares as it was recorded.
 
     Args:
-      step: its effects are what the parameters and their states hold then.
+      step: its effects are `Updated`.
       before: the values of the parameters.
     """
-    arrays, values = trace.arrays, step.effects
+    arrays, after = trace.arrays, step.effects
     trace.memory.undo.append(Update(params, before, held, len(arrays) + len(inputs)))
     trace.state = step.state
     arrays += inputs
-    arrays += map(_ARRAY, held)
-    for p, value in zip(params, values, strict=False):
+    if isinstance(held, Bundle):
+        held.enter(trace, after.held)
+    else:
+        arrays += map(_ARRAY, held)
+    for p, value in zip(params, after.params, strict=True):
         p._v = value
         p._array = None
         counter = p._vc
@@ -109,7 +125,9 @@ def replay_update(
             p._vc = [counts]
         else:
             counter[0] += counts
-    for t, value in zip(held, values[len(params) :], strict=True):
+    if isinstance(held, Bundle):
+        return
+    for t, value in zip(held, after.held.values, strict=True):
         t._v = value
         t._array = None
         t._trace = trace
