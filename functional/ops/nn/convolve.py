@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ...program.dtypes import is_floating
 from ...program.numerics import numerics
 from ...program.options import lowerings
 from .checks import wide
@@ -31,14 +32,20 @@ def convolve(
 ) -> Array:  # fmt: skip
     """Convolve `(N, C, ...)` with `(O, C / groups, ...)`; spatial dims as `lax` has them."""
     on_cpu = lowerings()["convolution"] == "auto" and jax.default_backend() == "cpu"
-    if on_cpu and x.dtype.itemsize == 2:  # XLA:CPU sums some of them in halves
-        y = convolve(wide(x), wide(weight), stride, pads, lhs_dilation, dilation, groups)
-        return y.astype(x.dtype)
     kernel = weight.shape[2:]
     out = [
-        (n + sum(pad) - d * (k - 1) - 1) // s + 1
-        for n, pad, d, k, s in zip(x.shape[2:], pads, dilation, kernel, stride, strict=True)
+        ((n - 1) * spread + 1 + sum(pad) - d * (k - 1) - 1) // s + 1
+        for n, spread, pad, d, k, s in zip(
+            x.shape[2:], lhs_dilation, pads, dilation, kernel, stride, strict=True
+        )
     ]
+    if x.dtype.kind in "biu" and x.size > 0 < weight.size:  # cuDNN convolves no integers
+        spread = [(*pad, d - 1) for pad, d in zip(pads, lhs_dilation, strict=True)]
+        x = jax.lax.pad(x, jnp.zeros((), x.dtype), [(0, 0, 0), (0, 0, 0), *spread])
+        return _by_columns(x, weight, stride, ((0, 0),) * len(stride), dilation, out, groups)
+    if on_cpu and is_floating(x.dtype) and x.dtype.itemsize == 2:  # XLA:CPU sums some in halves
+        y = convolve(wide(x), wide(weight), stride, pads, lhs_dilation, dilation, groups)
+        return y.astype(x.dtype)
     suits = (
         on_cpu
         and x.dtype in (np.dtype("float32"), np.dtype("float64"))
@@ -81,13 +88,18 @@ def _taps(
 
 def _by_columns(
     x: Array, weight: Array, stride: Sequence[int], pads: Sequence[tuple[int, int]],
-    dilation: Sequence[int], out: Sequence[int],
+    dilation: Sequence[int], out: Sequence[int], groups: int = 1,
 ) -> Array:  # fmt: skip
-    """Convolve by one matrix product: all that each result is made of is a column (im2col)."""
+    """Convolve by a matrix product: all that each result is made of is a column (im2col)."""
     n, kernel = x.shape[0], weight.shape[2:]
     columns = jnp.stack(_taps(x, kernel, stride, pads, dilation, out), 2)
-    columns = columns.reshape(n, -1, math.prod(out))  # (N, C * taps, positions)
-    y = jnp.einsum("ok,nkp->nop", weight.reshape(weight.shape[0], -1), columns)
+    if groups == 1:
+        columns = columns.reshape(n, -1, math.prod(out))  # (N, C * taps, positions)
+        y = jnp.einsum("ok,nkp->nop", weight.reshape(weight.shape[0], -1), columns)
+    else:
+        columns = columns.reshape(n, groups, -1, math.prod(out))
+        by_group = weight.reshape(groups, weight.shape[0] // groups, -1)
+        y = jnp.einsum("gok,ngkp->ngop", by_group, columns)
     return y.reshape(n, weight.shape[0], *out)
 
 

@@ -56,6 +56,11 @@ def test_other_dtypes():
     x, w = randn(2, 4, 6, 6), randn(6, 4, 3, 3)
     compare(ours.conv2d, F.conv2d, [x, w], (torch.bfloat16,), grad=False, tolerance=0.15)
     compare(ours.conv2d, F.conv2d, [(x * 9).long(), (w * 9).long()], grad=False)
+    grouped = [(x * 9).short(), (w[:, :2] * 9).short()]
+    compare(ours.conv2d, F.conv2d, grouped, grad=False, stride=2, padding=1, groups=2)
+    exact = F.conv_transpose2d((x * 9).long().double(), (w[:4] * 9).long().double(), stride=2)
+    found = ours.conv_transpose2d(to_jax((x * 9).long()), to_jax((w[:4] * 9).long()), stride=2)
+    assert found.tolist() == exact.tolist()  # which PyTorch refuses on CPUs
     compare(ours.conv2d, F.conv2d, [x[:0], w], grad=False)
     rest = {"stride": (1, 2), "padding": (1, 0), "dilation": (1, 1), "transposed": False}
     rest |= {"output_padding": (0, 0), "groups": 1}
