@@ -18,8 +18,10 @@ from typing import Any, NamedTuple
 import jax
 
 from ..lowering.lower import Side, is_checked, lower
+from ..lowering.scopes import name_program
 from ..program.program import Aval, Input, Node, Program
 from ..program.slices import PlacedEntry, renumber
+from .instructions import note_compiled
 from .single_ops import compiler_options_of
 from .thresholds import (
     OP_BY_OP_MS,
@@ -64,10 +66,20 @@ class Piece:
             outputs, _, faults = fn(*arrays)
             return outputs, faults if checked else None
 
+        note_compiled(name_program(flat, "piece", self.program), self)
         jitted = jax.jit(flat, **compiler_options_of(self.nodes))
         found = jitted(*arrays)
         self.compiled = jitted  # at last: other threads run it at once
         return found
+
+    @property
+    def executable(self) -> Any:
+        """The `jax.stages.Compiled`, to be asked about; None before it was compiled."""
+        if self.compiled is None:
+            return None
+        avals = [e.aval.struct() for e in self.program.entries if isinstance(e, Input)]
+        with jax.enable_x64(True):
+            return self.compiled.lower(*avals).compile()
 
     def forget(self) -> None:
         """Release the executable."""

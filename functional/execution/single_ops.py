@@ -14,6 +14,7 @@ import jax
 import numpy as np
 
 from ..lowering.lower import FaultSite, Side, summarise
+from ..lowering.scopes import name_op
 from ..program.dtypes import is_differentiable, is_floating
 from ..program.program import Aval, Node
 from ..program.symbolic_lengths import AnyLengths, Size
@@ -176,7 +177,13 @@ def _compiled(node: Node) -> Any:
     key = (node.call, bool(options))
     jitted = _jitted.get(key)
     if jitted is None:
-        jitted = _jitted[key] = jax.jit(node.call.evaluate, **options)
+        evaluate = node.call.evaluate
+
+        def run(*arrays: Any) -> Any:
+            return evaluate(*arrays)
+
+        name_op(run, node.call)
+        jitted = _jitted[key] = jax.jit(run, **options)
     return jitted
 
 

@@ -27,7 +27,8 @@ class Scope(NamedTuple):
     """Name the op that an instruction of XLA is of, as its metadata tell.
 
     Attributes:
-      path: blocks and modules around it, and modules of Flax within it, with slashes between them; "" if there are none.
+      path: blocks and modules around it, and Flax's modules within it, with slashes between
+        them; "" if there are none.
       op: its name.
       file, line: the user's; only the last part of the file's path.
     """
@@ -44,13 +45,10 @@ def scopes_of(program: Program) -> list[str]:
 
 
 def _scope(node: Node, program: Program) -> str:
-    where, name = node.where, str(node.call.name)
+    where, name = node.where, op_name(node.call)
     primal = program.entries[node.primal] if node.primal is not None else None
     if isinstance(primal, Node) and primal.where is not None:
         where = primal.where
-    while name.startswith("vjp["):
-        name = f"{name[4:-1]}.backward"
-    name = _NO_NAMES.sub("", name.removeprefix("opaque."))
     if where is None:
         return ""
     around = "/".join([_NO_NAMES.sub("", x) for x in getattr(where, "scopes", ())])
@@ -58,7 +56,15 @@ def _scope(node: Node, program: Program) -> str:
     return f"{around}/{line}" if around else line
 
 
-def read_scope(op_name: str) -> Scope | None:
+def op_name(call: Any) -> str:
+    """Return the name of a call's op; of a gradient `linear.backward`."""
+    name = str(call.name)
+    while name.startswith("vjp["):
+        name = f"{name[4:-1]}.backward"
+    return _NO_NAMES.sub("", name.removeprefix("opaque."))
+
+
+def read_scope(name: str) -> Scope | None:
     """Read the scope in the `op_name` of an instruction's metadata; None if it has none.
 
     >>> read_scope("jit(leafax_program)/GPT.fc/train.py:12 linear/dot_general")
@@ -66,16 +72,16 @@ def read_scope(op_name: str) -> Scope | None:
     >>> read_scope("jit(leafax_program)/train.py:5 net.backward/transpose(jvp(Net))/fc/add").path
     'Net/fc'
     """
-    found = _SCOPE.search(op_name)
+    found = _SCOPE.search(name)
     if found is None:
         return None
-    *within, _ = op_name[found.end() :].split("/")  # the last is of JAX's own operation
+    *within, _ = name[found.end() :].split("/")  # the last is of JAX's own operation
     parts = found[1].split("/") + [_TRANSFORMED.sub("", part) for part in within]
     path = "/".join([part for part in parts if not _OF_JAX.search(part)])
     return Scope(path, found[4], found[2], int(found[3]))
 
 
-def name_program(fn: Callable[..., Any], kind: str, program: Program) -> None:
+def name_program(fn: Callable[..., Any], kind: str, program: Program) -> str:
     """Name a function that is to be compiled after the structure of its program.
 
     Profilers tell programs apart by these names. They are the same in all processes, since JAX's
@@ -84,6 +90,16 @@ def name_program(fn: Callable[..., Any], kind: str, program: Program) -> None:
     Args:
       fn: computes the program.
       kind: "program" or "piece".
+
+    Returns:
+      The name.
     """
     number = zlib.crc32(_ADDRESS.sub("", str(program)).encode())
-    fn.__name__ = fn.__qualname__ = f"leafax_{kind}_{number:08x}"
+    name = f"leafax_{kind}_{number:08x}"
+    fn.__name__ = fn.__qualname__ = name
+    return name
+
+
+def name_op(fn: Callable[..., Any], call: Any) -> None:
+    """Name a function that computes one op alone."""
+    fn.__name__ = fn.__qualname__ = "leafax_op_" + re.sub(r"\W+", "_", op_name(call)).strip("_")

@@ -90,7 +90,7 @@ jit.is_scripting jit.is_tracing compiler.is_compiling compiler.is_dynamo_compili
 compiler.is_exporting _dynamo.is_compiling distributed.is_available distributed.is_initialized
 distributed.is_nccl_available distributed.is_torchelastic_launched onnx.is_in_onnx_export
 xpu.is_available mps.is_available mtia.is_available cuda.is_current_stream_capturing
-profiler.kineto_available utils._triton.has_triton _C._are_functorch_transforms_active
+utils._triton.has_triton _C._are_functorch_transforms_active
 """.split()
 
 
@@ -214,28 +214,6 @@ def test_futures_and_fork() -> None:
     with pytest.raises(RuntimeError, match="can only be marked completed once"):
         future.set_result(5)
     assert leafax.jit.wait(leafax.jit.fork(operator.add, 1, 2)) == 3
-
-
-def test_a_profiler_counts_steps_and_says_once_that_it_records_nothing() -> None:
-    from leafax.profiler import ProfilerAction, profile, record_function, schedule
-
-    kinds = {"wait": 1, "warmup": 1, "active": 2, "repeat": 2, "skip_first": 1}
-    ours = [schedule(**kinds)(i).name for i in range(12)]
-    assert ours == [torch.profiler.schedule(**kinds)(i).name for i in range(12)]
-    ready: list[int] = []
-    leafax._core.warn_once._given.clear()
-    with pytest.warns(UserWarning, match="leafax's profiler records nothing: `leafax.explain"):
-        with profile(
-            schedule=schedule(wait=0, warmup=1, active=1),
-            on_trace_ready=lambda p: ready.append(p.step_num),
-        ) as profiler:
-            for _ in range(4):
-                with record_function("step"):
-                    profiler.step()
-    with leafax.autograd.profiler.profile():  # which says it no second time
-        pass
-    assert ready == [2, 4] and profiler.current_action is ProfilerAction.WARMUP
-    assert "leafax.explain()" in profiler.key_averages().table(sort_by="cpu_time_total")
 
 
 def test_processes_say_what_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
