@@ -12,6 +12,8 @@ import threading
 from collections.abc import Sequence, Set
 from typing import Any, NamedTuple
 
+from leafax.functional.execution.memory import OutOfMemoryError
+
 from .._autograd.graph.residual_plan import residual_plan
 from .._core.faults import Pending
 from .._core.locks import ended, running, sharing
@@ -118,6 +120,8 @@ def _turn_back(
             error.add_note(f"in the program that {reason} ran at {file}:{line}")
         if isinstance(error, Exception) or reason == STEP:
             abandon(trace, error)
+    if isinstance(error, OutOfMemoryError):
+        error.tell_held()
 
 
 def abandon(trace: Trace, error: BaseException) -> None:
@@ -189,8 +193,9 @@ def _begin(trace: Trace, want: tuple[Any, ...]) -> Any:
         pending, graph = _sorted(live, wanted)
         numbers = tuple([t._v.index for t in pending])
         remember(trace, live, wanted)
-    for bundle in pending_bundles(trace):
-        numbers += bundle.kinds.numbers
+    if trace.memory.bundles:
+        for bundle in pending_bundles(trace):
+            numbers += bundle.kinds.numbers
     state = trace.state
     local.budget = 0
     keep = None

@@ -14,6 +14,7 @@ from .._core.absent.stand_ins import do_nothing as set_per_process_memory_fracti
 from .._core.absent.stand_ins import refuse, refuse_class
 from .._core.dtypes import device as device_class
 from .._core.jax_devices import jax_device, list_gpus
+from .._runtime.held_memory import held_memory
 
 __all__ = [
     "CUDAPluggableAllocator", "MemPool", "caching_allocator_enable", "empty_cache", "ipc_collect",

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Sequence
-from typing import Any
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
 
 import jax
 import numpy as np
@@ -21,9 +22,18 @@ _UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
 class OutOfMemoryError(RuntimeError):
-    """A program needs more memory than the device has."""
+    """A program needs more memory than the device has.
+
+    Attributes:
+      describe_held: tells what holds memory; who knows of tensors installs it.
+    """
 
     __module__ = "leafax.functional"  # tracebacks tell where it is imported from
+    describe_held: ClassVar[Callable[[], str]] = str
+
+    def tell_held(self) -> None:
+        """Add to the message what holds memory now."""
+        self.args = (f"{self} {type(self).describe_held()}".rstrip(), *self.args[1:])
 
 
 def check_memory(executable: Any, program: Program) -> None:
@@ -36,33 +46,67 @@ def check_memory(executable: Any, program: Program) -> None:
     Raises:
       OutOfMemoryError: it needs more than there is.
     """
-    try:
-        needed = int(executable.memory_analysis().temp_size_in_bytes)
-    except (AttributeError, NotImplementedError, RuntimeError, TypeError):
+    sizes = _analysis(executable)
+    if sizes is None:
         return  # this backend does not tell
-    has = device_memory()
+    needed, has = int(sizes.temp_size_in_bytes), device_memory()
     if has is not None and needed > has:
         raise OutOfMemoryError(
-            f"Out of memory: this program needs {spell_bytes(needed)} for temporary values, and "
-            f"the device has {spell_bytes(has)}. {describe_largest(program)}"
+            f"{_device_name()} out of memory. This program needs {spell_bytes(needed)} for "
+            f"temporary values, and the device has {spell_bytes(has)}. {describe_largest(program)}"
         )
 
 
-def as_out_of_memory(error: BaseException, program: Program) -> BaseException:
-    """Return the error, or an `OutOfMemoryError` that names the largest value if memory was short.
+def as_out_of_memory(
+    error: BaseException, program: Program, executable: Any = None
+) -> BaseException:
+    """Return the error, or an `OutOfMemoryError` if memory was short.
+
+    It says what the program needs beside what was held before, and names the largest value.
 
     Args:
       error: raised while the program ran.
       program: what ran.
+      executable: a `jax.stages.Compiled`, where the program was compiled.
     """
     short = isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error)
     if not short or isinstance(error, OutOfMemoryError):
         return error
     words = str(error).strip().split("\n")[0].removeprefix("RESOURCE_EXHAUSTED: ")
-    found = OutOfMemoryError(f"{words.rstrip('.')}. {describe_largest(program)}")
+    wanted = _BYTES.search(words)
+    told = (
+        f"Tried to allocate {spell_bytes(int(wanted[1]))}." if wanted else f"{words.rstrip('.')}."
+    )
+    sizes = _analysis(executable)
+    if sizes is not None:
+        told += (
+            f" The program needs {spell_bytes(sizes.temp_size_in_bytes)} for temporary values and "
+            f"{spell_bytes(sizes.output_size_in_bytes - sizes.alias_size_in_bytes)} for results, "
+            f"beside {spell_bytes(sizes.argument_size_in_bytes)} of inputs."
+        )
+    found = OutOfMemoryError(
+        f"{_device_name()} out of memory. {told} {describe_largest(program)}".rstrip()
+    )
     for note in getattr(error, "__notes__", ()):
         found.add_note(note)
     return found
+
+
+_BYTES = re.compile(r"allocat\w* (\d+) ?bytes", re.IGNORECASE)
+
+
+def _analysis(executable: Any) -> Any:
+    """Return the sizes of what a compiled program uses; None where the backend does not tell."""
+    try:
+        return executable.memory_analysis()
+    except (AttributeError, NotImplementedError, RuntimeError, TypeError):
+        return None
+
+
+def _device_name() -> str:
+    """Return the name of the default device's kind, as PyTorch has it in its messages."""
+    platform = str(jax.default_backend())
+    return "CUDA" if platform in ("gpu", "cuda", "rocm") else platform.upper()
 
 
 def describe_largest(program: Program) -> str:
