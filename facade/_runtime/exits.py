@@ -23,8 +23,10 @@ def hand_out(
 ) -> None:
     """Give the tensors their arrays and what later gradients need of the graph."""
     outputs, places = outcome.outputs, recipe.places
-    for bundle in trace.memory.bundles:
-        bundle.leave(outputs, places)
+    if trace.memory.bundles:
+        for bundle in trace.memory.bundles:
+            bundle.leave(outputs, places)
+        trace.memory.bundles = ()
     if walk is not None:
         outs = walk.outs_of(recipe, live)
         for i in walk.pending if walk.sharing else ():  # before one takes its storage's data over
@@ -66,7 +68,6 @@ def _clear(trace: Trace) -> None:
     trace.entered.clear()
     trace.arrays = []
     trace.memory.undo.clear()
-    trace.memory.bundles = ()
     trace.outcome.peeked = None
     trace.graph.let_go_of_nodes()
     if trace.graph.hooked:
