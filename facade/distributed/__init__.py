@@ -1,12 +1,15 @@
-"""PyTorch's `torch.distributed`: not available until a group, of one process, is made.
+"""PyTorch's `torch.distributed`: processes that compute together, and meshes of devices.
 
-Packages look at `is_available` and `is_initialized` and go the way of one process. What stands for
-several is there to be imported, and raises when it is used.
+It is not available until `init_process_group`: packages look at `is_available` and
+`is_initialized` and go the way of one process before. A rank is a process with all its devices.
 """
 
 from __future__ import annotations
 
-from .._core.absent.stand_ins import refuse as _refuse
+from .._core.processes.errors import DistBackendError as DistBackendError
+from .._core.processes.errors import DistError as DistError
+from .._core.processes.errors import DistNetworkError as DistNetworkError
+from .._core.processes.errors import DistStoreError as DistStoreError
 from . import distributed_c10d as distributed_c10d
 from .device_mesh import DeviceMesh as DeviceMesh
 from .device_mesh import init_device_mesh as init_device_mesh
@@ -20,24 +23,6 @@ from .distributed_c10d import _reduce_scatter_base as _reduce_scatter_base
 from .distributed_c10d import batch_isend_irecv as batch_isend_irecv
 from .distributed_c10d import default_pg_timeout as default_pg_timeout
 from .distributed_c10d import is_initialized as is_initialized
-
-launch = _refuse("distributed.launch", "one process computes so far")
-
-
-class DistError(RuntimeError):
-    """Errors of processes that compute together."""
-
-
-class DistBackendError(DistError):
-    """Errors of what sends data between processes."""
-
-
-class DistNetworkError(DistError):
-    """Errors of the network between processes."""
-
-
-class DistStoreError(DistError):
-    """Errors of what processes find each other by."""
 
 
 def is_available() -> bool:

@@ -6,22 +6,21 @@ import enum
 from typing import Any
 
 from .._core.absent.stand_ins import refuse_class
-from .._core.process_group import ProcessGroup
+from .._core.processes.group import ProcessGroup
 
 __all__ = [
-    "Backend", "FileStore", "HashStore", "P2POp", "PrefixStore", "ProcessGroupGloo",
-    "ProcessGroupNCCL", "ReduceOp", "Store", "TCPStore", "Work",
+    "Backend", "FileStore", "HashStore", "PrefixStore", "ProcessGroupGloo", "ProcessGroupNCCL",
+    "ReduceOp", "Store", "TCPStore",
 ]  # fmt: skip
 
-_ONE = "one process computes so far"
-Store = refuse_class("distributed.Store", _ONE)
-PrefixStore = refuse_class("distributed.PrefixStore", _ONE, Store)
-FileStore = refuse_class("distributed.FileStore", _ONE, Store)
-HashStore = refuse_class("distributed.HashStore", _ONE, Store)
-TCPStore = refuse_class("distributed.TCPStore", _ONE, Store)
-P2POp = refuse_class("distributed.P2POp", _ONE)
-ProcessGroupNCCL = refuse_class("distributed.ProcessGroupNCCL", _ONE, ProcessGroup)
-ProcessGroupGloo = refuse_class("distributed.ProcessGroupGloo", _ONE, ProcessGroup)
+_MEET = "processes find each other by `init_process_group`, through JAX"
+Store = refuse_class("distributed.Store", _MEET)
+PrefixStore = refuse_class("distributed.PrefixStore", _MEET, Store)
+FileStore = refuse_class("distributed.FileStore", _MEET, Store)
+HashStore = refuse_class("distributed.HashStore", _MEET, Store)
+TCPStore = refuse_class("distributed.TCPStore", _MEET, Store)
+ProcessGroupNCCL = refuse_class("distributed.ProcessGroupNCCL", _MEET, ProcessGroup)
+ProcessGroupGloo = refuse_class("distributed.ProcessGroupGloo", _MEET, ProcessGroup)
 
 
 class ReduceOp(enum.Enum):
@@ -40,17 +39,18 @@ class ReduceOp(enum.Enum):
     RedOpType = SUM
 
 
+def name_of(op: Any) -> str:
+    """Return the name of a reduction.
+
+    Raises:
+      TypeError: it is none.
+    """
+    if not isinstance(op, ReduceOp):
+        raise TypeError(f"expected a ReduceOp, got {type(op).__name__}")
+    return op.name
+
+
 class Backend(str):
     """The name of what sends data between processes."""
 
     UNDEFINED, GLOO, NCCL, UCC, MPI, XCCL = "undefined", "gloo", "nccl", "ucc", "mpi", "xccl"
-
-
-class Work:
-    """A collective that has been done."""
-
-    def wait(self, timeout: Any = None) -> bool:
-        """Return True: it is done."""
-        return True
-
-    is_completed = is_success = wait

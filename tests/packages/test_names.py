@@ -121,48 +121,6 @@ def test_transforms_are_seen_by_who_asks() -> None:
     assert seen[0]
 
 
-def test_a_group_of_one_process() -> None:
-    import leafax.distributed as dist
-    import leafax.distributed.nn as dist_nn
-
-    said = (
-        "Default process group has not been initialized, please make sure to call "
-        "init_process_group."
-    )
-    for call in (dist.get_rank, dist.barrier, dist.destroy_process_group):
-        with pytest.raises(ValueError) as caught:
-            call()
-        assert str(caught.value) == said
-    with pytest.raises(NotImplementedError, match="of 2 processes: one process computes so far"):
-        dist.init_process_group("gloo", world_size=2, rank=0)
-    with pytest.raises(ValueError, match="environment variable WORLD_SIZE expected, but not set"):
-        dist.init_process_group()
-    assert not dist.is_available() and dist.group.WORLD is None
-    dist.init_process_group("gloo", world_size=1, rank=0)
-    try:
-        assert dist.is_available() and dist.is_initialized()
-        assert (dist.get_rank(), dist.get_world_size(), dist.get_backend()) == (0, 1, "gloo")
-        with pytest.raises(ValueError, match="default process group twice"):
-            dist.init_process_group(world_size=1, rank=0)
-        x, objects = leafax.arange(3.0), [None]
-        assert dist.all_reduce(x) is None and dist.all_reduce(x, async_op=True).wait()
-        gathered, whole = [leafax.zeros(3)], leafax.zeros(1, 3)
-        dist.all_gather(gathered, x)
-        dist.all_gather_into_tensor(whole, x)
-        dist.all_gather_object(objects, "a")
-        assert gathered[0].tolist() == whole[0].tolist() == x.tolist() and objects == ["a"]
-        assert dist_nn.all_reduce(x.requires_grad_()).sum().backward() is None
-        with pytest.raises(ValueError, match="there is no other process"):
-            dist.send(x, 1)
-        model = nn.parallel.DistributedDataParallel(nn.Linear(2, 1))
-        with model.no_sync():
-            model(leafax.ones(1, 2)).sum().backward()
-        assert sorted(model.state_dict()) == ["module.bias", "module.weight"]
-    finally:
-        dist.destroy_process_group()
-    assert not dist.is_available()
-
-
 def test_checkpoint_wrappers_keep_names_and_gradients() -> None:
     found = module("distributed.algorithms._checkpoint.checkpoint_wrapper")
     model = nn.Sequential(nn.Linear(2, 2), nn.Tanh(), nn.Linear(2, 1))

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
-from ..._core.process_group import default_group
+from ..._core.processes.group import default_group
 from ..modules.module import Module
 
 __all__ = ["DistributedDataParallel"]

@@ -1,0 +1,181 @@
+"""Collectives: programs of one device a process, which all processes of a group run together.
+
+Each process gives an array of the same shape. They are one global array there, split over the
+processes by a first dimension, and XLA makes of a sum over that dimension what the network does.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax._src.array import (
+    ArrayImpl,  # JAX has no public way to make an uncommitted array of another
+)
+from jax.sharding import NamedSharding, PartitionSpec, SingleDeviceSharding
+
+from .errors import DistBackendError
+from .group import ProcessGroup
+
+_REDUCTIONS: dict[str, Callable[[Any], Any]] = {
+    "SUM": lambda x: jnp.sum(x, 0, dtype=x.dtype),
+    "AVG": lambda x: jnp.mean(x, 0).astype(x.dtype),
+    "PRODUCT": lambda x: jnp.prod(x, 0, dtype=x.dtype),
+    "MIN": lambda x: jnp.min(x, 0),
+    "MAX": lambda x: jnp.max(x, 0),
+    "BAND": lambda x: jnp.bitwise_and.reduce(x, axis=0),
+    "BOR": lambda x: jnp.bitwise_or.reduce(x, axis=0),
+    "BXOR": lambda x: jnp.bitwise_xor.reduce(x, axis=0),
+}
+
+
+def reduce_arrays(group: ProcessGroup, arrays: Sequence[Any], op: str, what: str) -> list[Any]:
+    """Bring the arrays of all processes together, each with those at its place in the others.
+
+    Args:
+      arrays: of JAX or NumPy; the same shapes and dtypes in each process.
+      op: one of PyTorch's reductions, by name.
+      what: the collective's name, for errors.
+
+    Raises:
+      ValueError: there is no such reduction.
+      DistBackendError: a process is gone.
+    """
+    if op not in _REDUCTIONS:
+        raise ValueError(f"{what}: leafax has no ReduceOp.{op} over processes")
+    return _run(group, arrays, op, 0, what)
+
+
+def gather_arrays(group: ProcessGroup, arrays: Sequence[Any], what: str) -> list[Any]:
+    """Stack the arrays of all processes by a first dimension, see `reduce_arrays`."""
+    return _run(group, arrays, "gather", 0, what)
+
+
+def broadcast_arrays(
+    group: ProcessGroup, arrays: Sequence[Any], source: int, what: str
+) -> list[Any]:
+    """Return the arrays of one process, by its number in the group, see `reduce_arrays`."""
+    return _run(group, arrays, "broadcast", source, what)
+
+
+def exchange_array(group: ProcessGroup, array: Any, what: str) -> Any:
+    """Return row `rank` of the array of each process, stacked: all to all."""
+    return _run(group, [array], "exchange", 0, what)[0]
+
+
+def scatter_array(group: ProcessGroup, array: Any, source: int, what: str) -> Any:
+    """Return row `rank` of one process's array."""
+    return _run(group, [array], "scatter", source, what)[0]
+
+
+def reduce_scatter_array(group: ProcessGroup, array: Any, op: str, what: str) -> Any:
+    """Return row `rank` of what `reduce_arrays` gives."""
+    if op not in _REDUCTIONS:
+        raise ValueError(f"{what}: leafax has no ReduceOp.{op} over processes")
+    return _run(group, [array], f"scatter {op}", 0, what)[0]
+
+
+def _run(group: ProcessGroup, arrays: Sequence[Any], kind: str, place: int, what: str) -> list[Any]:
+    mesh = group.mesh
+    with jax.enable_x64(True):
+        given = tuple(_globally(mesh, x) for x in arrays)
+        try:
+            results = _program(mesh, kind, place)(given)
+            if mesh.devices.flat[0].platform == "cpu":  # a process that is gone is told of here
+                jax.block_until_ready(results)
+        except jax.errors.JaxRuntimeError as error:
+            raise DistBackendError(
+                f"{what} over {group.size()} processes failed, as it does when one of them is "
+                f"gone: {error}"
+            ) from error
+        split = kind in ("exchange", "scatter") or kind.startswith("scatter ")
+        return [_locally(y, x, split) for x, y in zip(arrays, results, strict=True)]
+
+
+@functools.cache
+def _program(mesh: Any, kind: str, place: int) -> Any:
+    whole = NamedSharding(mesh, PartitionSpec())
+    by_rank = NamedSharding(mesh, PartitionSpec("rank"))
+    bodies: dict[str, Callable[[Any], Any]] = {
+        "gather": lambda x: x,
+        "broadcast": lambda x: x[place],
+        "scatter": lambda x: x[place],
+        "exchange": lambda x: jnp.swapaxes(x, 0, 1),
+    }
+    reduced = kind.removeprefix("scatter ")
+    body = bodies[kind] if kind in bodies else _REDUCTIONS[reduced]
+    split = kind in ("exchange", "scatter") or kind != reduced
+
+    def collective(arrays: tuple[Any, ...]) -> list[Any]:
+        if kind not in _REDUCTIONS or len(arrays) == 1:
+            return [body(everywhere(x)) for x in arrays]
+        flat = {  # one call of the network for each dtype
+            dtype: iter(_split(body(everywhere(_joined(xs))), [x.shape[1:] for x in xs]))
+            for dtype, xs in _by_dtype(arrays).items()
+        }
+        return [next(flat[x.dtype]) for x in arrays]
+
+    def everywhere(x: Any) -> Any:
+        """Bring what no network reduces, bits, to each process first."""
+        if x.dtype == bool or reduced in ("BAND", "BOR", "BXOR"):
+            return jax.lax.with_sharding_constraint(x, whole)
+        return x
+
+    return jax.jit(collective, out_shardings=by_rank if split else whole)
+
+
+def _by_dtype(arrays: Sequence[Any]) -> dict[Any, list[Any]]:
+    found: dict[Any, list[Any]] = {}
+    for x in arrays:
+        found.setdefault(x.dtype, []).append(x)
+    return found
+
+
+def _joined(xs: Sequence[Any]) -> Any:
+    return jnp.concatenate([x.reshape((x.shape[0], -1)) for x in xs], 1)
+
+
+def _split(flat: Any, shapes: Sequence[tuple[int, ...]]) -> list[Any]:
+    ends = np.cumsum([math.prod(shape) for shape in shapes])[:-1]
+    return [x.reshape(shape) for x, shape in zip(jnp.split(flat, ends), shapes, strict=True)]
+
+
+def _globally(mesh: Any, x: Any) -> Any:
+    """Return this process's array as its row of a global one."""
+    local = mesh.local_mesh.devices.flat[0]
+    if isinstance(x, jax.Array) and not x.is_fully_addressable:
+        raise ValueError(
+            "a collective takes a tensor that this process holds, and this one lies on devices of "
+            "several processes: `to_local()` gives the part of this process"
+        )
+    if isinstance(x, jax.Array) and len(x.sharding.device_set) > 1 and x.is_fully_replicated:
+        x = x.addressable_data(0)
+    row = jax.device_put(x[None], local)
+    sharding = NamedSharding(mesh, PartitionSpec("rank"))
+    shape = (mesh.size, *x.shape)
+    return jax.make_array_from_single_device_arrays(shape, sharding, [row])
+
+
+def _locally(y: Any, like: Any, split: bool) -> Any:
+    """Return what this process has of a result, where what it gave lies."""
+    here = y.addressable_data(0)
+    if split:
+        here = here[0]
+    if not isinstance(like, jax.Array):
+        return np.asarray(here)
+    if not like.committed:
+        return uncommitted(here, like)
+    return jax.device_put(here, like.sharding) if like.shape == here.shape else here
+
+
+def uncommitted(x: Any, like: Any) -> Any:
+    """Return an array of one device as one that goes where others are, if `like` is such a one."""
+    (device,) = like.sharding.device_set
+    if x.device != device:
+        x = jax.device_put(x, device)
+    return ArrayImpl(x.aval, SingleDeviceSharding(device), [x], committed=False)

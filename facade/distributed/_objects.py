@@ -1,0 +1,97 @@
+"""Collectives of Python objects, which go through the processes' tensors as pickles."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import numpy as np
+
+from .._core.processes import collectives
+from .._core.processes.group import ProcessGroup
+from ._tensors import member, place_in_group
+
+__all__ = [
+    "all_gather_object", "broadcast_object_list", "gather_object", "scatter_object_list",
+]  # fmt: skip
+
+_SHORTEST = 256  # bytes; lengths are rounded up to powers of two, so that few programs are compiled
+
+
+def all_gather_object(object_list: list[Any], obj: Any, group: Any = None) -> None:
+    """Put the objects of all processes into the list, in order."""
+    pg = member(group, "all_gather_object")
+    if pg is not None:
+        object_list[: pg.size()] = _everybodys(pg, obj, "all_gather_object")
+
+
+def gather_object(
+    obj: Any, object_gather_list: list[Any] | None = None, dst: int | None = None,
+    group: Any = None, group_dst: int | None = None,
+) -> None:  # fmt: skip
+    """Put the objects of all processes into the list that process `dst` has."""
+    pg = member(group, "gather_object")
+    if pg is None:
+        return
+    place = place_in_group(pg, dst, group_dst, "gather_object")
+    if (here := pg.rank() == place) and not object_gather_list:
+        raise ValueError("Argument ``gather_list`` must be specified on destination rank.")
+    if not here and object_gather_list:
+        raise ValueError("Argument ``gather_list`` must NOT be specified on non-destination ranks.")
+    found = _everybodys(pg, obj, "gather_object")
+    if object_gather_list:
+        object_gather_list[: pg.size()] = found
+
+
+def broadcast_object_list(
+    object_list: list[Any], src: int | None = None, group: Any = None, device: Any = None,
+    group_src: int | None = None,
+) -> None:  # fmt: skip
+    """Put the objects of process `src` into the lists of the others."""
+    pg = member(group, "broadcast_object_list")
+    if pg is None:
+        return
+    place = place_in_group(pg, src, group_src, "broadcast_object_list")
+    if pg.size() > 1:
+        own = list(object_list) if pg.rank() == place else None
+        found = _everybodys(pg, own, "broadcast_object_list")[place]
+        if pg.rank() != place:
+            object_list[:] = found
+
+
+def scatter_object_list(
+    scatter_object_output_list: list[Any], scatter_object_input_list: list[Any] | None = None,
+    src: int | None = None, group: Any = None, group_src: int | None = None,
+) -> None:  # fmt: skip
+    """Put the object of process `src`'s list at this one's place first into the output list."""
+    pg = member(group, "scatter_object_list")
+    if pg is None:
+        return
+    if not isinstance(scatter_object_output_list, list) or not scatter_object_output_list:
+        raise ValueError(
+            "Expected argument scatter_object_output_list to be a list of size at least 1."
+        )
+    place = place_in_group(pg, src, group_src, "scatter_object_list")
+    own = scatter_object_input_list if pg.rank() == place else None
+    if pg.rank() == place and len(own or ()) != pg.size():
+        raise ValueError(
+            f"scatter_object_list: expected a list of {pg.size()} objects, one for each process"
+        )
+    found = _everybodys(pg, own, "scatter_object_list")[place]
+    scatter_object_output_list[0] = found[pg.rank()]
+
+
+def _everybodys(group: ProcessGroup, obj: Any, what: str) -> list[Any]:
+    """Return the objects of all processes."""
+    if group.size() == 1:
+        return [obj]
+    data = np.frombuffer(pickle.dumps(obj), np.uint8)
+    (lengths,) = collectives.gather_arrays(group, [np.array([data.size], np.int64)], what)
+    longest = max(_SHORTEST, 1 << int(lengths.max() - 1).bit_length())
+    padded = np.zeros(longest, np.uint8)
+    padded[: data.size] = data
+    (rows,) = collectives.gather_arrays(group, [padded], what)
+    return [
+        pickle.loads(row[: int(length)].tobytes())
+        for row, (length,) in zip(rows, lengths, strict=True)
+    ]
