@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import builtins
 import operator
-import threading
 from typing import Any
 
-import jax
 import ml_dtypes
 import numpy
 
 from leafax.functional.program.dtypes import FLOAT8, is_complex, is_floating, scalar_name
-from leafax.functional.program.number_fits import need_int64
 
-from .jax_devices import jax_device
+from .jax_devices import device as device
 
 
 class dtype:
@@ -186,115 +183,3 @@ class Size(tuple[Any, ...]):
         return Size(tuple.__mul__(self, n))
 
     __rmul__ = __mul__
-
-
-# What PyTorch has names for; that JAX has such a device is asked when a tensor is to move there.
-_DEVICES = (
-    "cpu, cuda, ipu, xpu, mkldnn, opengl, opencl, ideep, hip, ve, fpga, maia, xla, lazy, vulkan, "
-    "mps, meta, hpu, mtia, privateuseone"
-)
-
-
-def _check_index(index: Any) -> None:
-    if not isinstance(index, builtins.int) or isinstance(index, builtins.bool):
-        raise TypeError(
-            f"device(): argument 'index' (position 2) must be int, not {type(index).__name__}"
-        )
-    need_int64(index)
-    if index < 0:
-        raise RuntimeError("Device index must not be negative")
-
-
-def _accelerator(index: Any) -> str:
-    """Return the type of a device that is given by its number alone."""
-    _check_index(index)
-    found = jax.default_backend()
-    if found == "cpu":
-        raise RuntimeError("Cannot access accelerator device when none is available.")
-    return "cuda" if found == "gpu" else found
-
-
-class device:
-    """Where a tensor lives: `device("cpu")`, `device("cuda", 0)`.
-
-    The types are JAX's platforms under PyTorch's names: `cuda` is any GPU backend of JAX.
-    """
-
-    __slots__ = ("type", "index")
-    type: Any
-    index: Any
-
-    def __init__(self, type: Any = "cpu", index: Any = None) -> None:
-        given = type
-        if isinstance(type, device):
-            type, index = type.type, type.index
-        if isinstance(type, (builtins.float, builtins.bool)) and index is None:
-            raise TypeError(
-                "device() received an invalid combination of arguments - got "
-                f"({type.__class__.__name__}), but expected one of:\n * (torch.device device)\n"
-                "      didn't match because some of the arguments have invalid types: "
-                f"(!{type.__class__.__name__}!)\n * (str type, int index = -1)\n"
-            )
-        if isinstance(type, builtins.int) and index is None:
-            type, index = _accelerator(type), type
-        if index is not None:
-            _check_index(index)
-        if not isinstance(type, str):
-            raise TypeError(
-                f"device(): argument 'type' (position 1) must be str, not {type.__class__.__name__}"
-            )
-        if not type:
-            raise RuntimeError("Device string must not be empty")
-        if ":" in type:
-            type, _, number = type.partition(":")
-            if index is not None:
-                raise RuntimeError(
-                    "type (string) must not include an index because index was passed explicitly: "
-                    f"{given}"
-                )
-            if not number.isdecimal() or number != str(builtins.int(number)):
-                raise RuntimeError(f"Invalid device string: '{given}'")
-            index = builtins.int(number)
-        if type not in _DEVICES.split(", ") and type != "tpu":
-            raise RuntimeError(
-                f"Expected one of {_DEVICES} device type at start of device string: {type}"
-            )
-        self.type, self.index = type, index
-
-    def __repr__(self) -> str:
-        at = "" if self.index is None else f", index={self.index}"
-        return f"device(type='{self.type}'{at})"
-
-    def __str__(self) -> str:
-        return self.type if self.index is None else f"{self.type}:{self.index}"
-
-    def __eq__(self, other: Any) -> Any:
-        if not isinstance(other, device):
-            return NotImplemented
-        return self.type == other.type and self.index == other.index
-
-    def __hash__(self) -> Any:
-        return hash((self.type, self.index))
-
-    def __reduce__(self) -> Any:
-        return (device, (self.type, self.index))
-
-    def __enter__(self) -> device:
-        """Make new tensors on this device until the block's end."""
-        block = jax.default_device(jax_device(self))
-        block.__enter__()
-        _blocks.entered.append(block)
-        return self
-
-    def __exit__(self, *exc: Any) -> None:
-        _blocks.entered.pop().__exit__(*exc)
-
-
-class _Blocks(threading.local):
-    """The thread's open `with device:` blocks, each as JAX's context manager."""
-
-    def __init__(self) -> None:
-        self.entered: list[Any] = []
-
-
-_blocks = _Blocks()

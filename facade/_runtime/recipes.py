@@ -12,6 +12,7 @@ from leafax.functional.execution.donation import pair
 from leafax.functional.execution.plan import Plan, plan_for
 from leafax.functional.lowering.lower import is_checked
 from leafax.functional.lowering.vjp import has_gradients
+from leafax.functional.program.meta import MetaArray
 from leafax.functional.program.program import Node, Program
 
 from .._core.trie import State, Trace, local
@@ -84,20 +85,24 @@ def entries_to(state: State) -> tuple[list[Any], dict[State, int]]:
     return entries, index_of
 
 
-def _references(arrays: list[Any]) -> int:
-    array = arrays[0]
-    return sys.getrefcount(array)
+def _references(arrays: list[Any]) -> list[int]:
+    return [*map(sys.getrefcount, arrays)]
 
 
-#: How many references a function sees to an array that only the trace holds.
-_NOBODY = _references([object()])
+_NO_ARRAYS = (float, int, MetaArray)
+#: How many references there are to an array that only the trace holds.
+_NOBODY = _references([object()])[0]
 
 
 def donatable(trace: Trace, pending: list[Any]) -> tuple[int, ...]:
     """List inputs whose buffers nobody can see any more, for outputs to be written there."""
+    arrays = trace.arrays
+    references = _references(arrays)
+    if min(references, default=_NOBODY + 1) > _NOBODY:
+        return ()
     want: dict[Any, int] = {}
     values = {t._v.index: t._v for t in pending}  # several tensors may be one output
-    for bundle in pending_bundles(trace):
+    for bundle in pending_bundles(trace) if trace.memory.bundles else ():
         values.update(zip(bundle.kinds.numbers, bundle.kinds.values, strict=True))
     for value in values.values():
         key = (value.shape, value.dtype)
@@ -105,11 +110,10 @@ def donatable(trace: Trace, pending: list[Any]) -> tuple[int, ...]:
     if not want:
         return ()
     found = []
-    arrays = trace.arrays
-    for i in range(len(arrays)):
-        array = arrays[i]
-        if sys.getrefcount(array) > _NOBODY or type(array) in (float, int):
+    for i, count in enumerate(references):
+        if count > _NOBODY or type(arrays[i]) in _NO_ARRAYS:
             continue
+        array = arrays[i]
         key = (array.shape, array.dtype)
         if want.get(key, 0) > 0:
             want[key] -= 1

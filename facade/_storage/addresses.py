@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from leafax.functional.program.meta import META
+
 
 def _memory(t: Any) -> Any:
     """Return an object that all tensors on this memory share."""
@@ -20,7 +22,7 @@ def _memory(t: Any) -> Any:
 
 def pointer(t: Any) -> int:
     """Return `data_ptr()` of a tensor, 0 if it has no elements."""
-    if not t.numel():
+    if not t.numel() or t._v.device is META:
         return 0
     return start_of(t) + t.storage_offset() * t.itemsize  # type: ignore[no-any-return]
 

@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from leafax.functional.program.meta import MetaArray
+
 from .._autograd.graph.edges import gradient_edge, has_no_history
 from .._core.handle import users_attributes
 from .._core.vmap_checks import refuse_in_vmap
-from .._ops.creation.from_arrays import from_numpy
+from .._ops.creation.from_arrays import from_numpy, wrap
 from .._ops.creation.legacy_constructors import of_class
 from .._ops.views.deepcopy import copied
 from .._rules.strides.layouts import is_dense
@@ -40,9 +42,10 @@ def _warn_of_hooks(t: Any) -> None:
             )
 
 
-def _rebuild(array: np.ndarray, requires_grad: bool, strides: tuple[int, ...] | None = None) -> Any:
+def _rebuild(array: Any, requires_grad: bool, strides: tuple[int, ...] | None = None) -> Any:
     """Make a tensor that was pickled, row by row if its memory had gaps or overlaps."""
-    out = from_numpy(np.array(array, order="C"))
+    meta = isinstance(array, MetaArray)
+    out = wrap(array) if meta else from_numpy(np.array(array, order="C"))
     if strides is not None and is_dense(array.shape, strides):
         lay_out(out, strides)
     written_once(out)
@@ -93,7 +96,8 @@ def __copy__(self: Any) -> Any:  # noqa: N807
 def __reduce_ex__(self: Any, protocol: Any) -> Any:  # noqa: N807
     """Tell pickle how the tensor is made again."""
     _warn_of_hooks(self)
-    array = self._value("pickling")
+    v = self._v
+    array = MetaArray(v.shape, v.dtype) if self.is_meta else self._value("pickling")
     strides = None if self.is_contiguous() else self.stride()
     given = array, self.requires_grad, strides
     made = (

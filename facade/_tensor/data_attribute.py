@@ -6,6 +6,8 @@ import sys
 from typing import Any
 from weakref import ref
 
+from leafax.functional.program.meta import META
+
 from .._autograd.graph import edges
 from .._core.handle import Handle
 from .._core.locks import sharing
@@ -40,6 +42,11 @@ class DataMixin(Handle):
             raise TypeError("Variable data has to be a tensor, but got " + name_of_type(other))
         refuse_in_vmap("set_data", self)
         refuse_write(self)
+        if (self._v.device is META) != (other._v.device is META):
+            raise RuntimeError(
+                "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have "
+                "incompatible tensor type."
+            )
         requires_grad = self._tracked  # type: ignore[attr-defined]
         if requires_grad and not (other.is_floating_point() or other.is_complex()):  # type: ignore[attr-defined]
             raise RuntimeError(

@@ -4,27 +4,47 @@ from __future__ import annotations
 
 from typing import Any
 
-import jax
+from leafax.functional.program.meta import META
 
 from .._core.dtypes import device
 from .._core.handle import Handle
+from .._core.jax_devices import default_device, name_of
 from .._core.memory_format import strided
 from .._core.vmap_checks import refuse_in_vmap
 
-_CPU = device("cpu")
-_PLATFORMS = {"cpu": "cpu", "gpu": "cuda", "cuda": "cuda", "rocm": "cuda", "tpu": "tpu"}
+_known: dict[Any, device] = {}
 
 
 def device_of(array: Any) -> device:
     """Return the device of a JAX array; for anything else where new arrays are made."""
     if hasattr(array, "devices"):
-        where = next(iter(array.devices()))
-    else:
-        where = jax.config.jax_default_device or jax.local_devices()[0]  # type: ignore[attr-defined]
-    if isinstance(where, str):
-        where = jax.local_devices(backend=where)[0]
-    kind = _PLATFORMS.get(where.platform, where.platform)
-    return _CPU if kind == "cpu" else device(kind, where.id)
+        return _named(next(iter(array.devices())))
+    return _named(default_device())
+
+
+def _named(where: Any) -> device:
+    found = _known.get(where)
+    if found is None:
+        found = _known[where] = device(*name_of(where))
+    return found
+
+
+def refusal(t: Any, reason: str, error: Exception) -> Exception:
+    """Return the error for a look at a tensor that raised one: on `meta` there is nothing to see.
+
+    Args:
+      reason: what looks, `"item()"`.
+    """
+    if t._v.device is not META:
+        return error
+    if reason == "numpy()":
+        return TypeError(
+            "can't convert meta device type tensor to numpy. Use Tensor.cpu() to copy the tensor "
+            "to host memory first."
+        )
+    if reason in ("item()", "bool()"):
+        return RuntimeError("Tensor.item() cannot be called on meta tensors")
+    return error
 
 
 class DeviceMixin(Handle):
@@ -33,7 +53,8 @@ class DeviceMixin(Handle):
     @property
     def device(self) -> device:
         """Return the device of the values (present or to come)."""
-        return device_of(self._array)
+        where = self._v.device
+        return device_of(self._array) if where is None else _named(where)
 
     @property
     def is_cuda(self) -> bool:
@@ -51,9 +72,13 @@ class DeviceMixin(Handle):
     def get_device(self) -> int:
         """Return the number of the device; -1 on a CPU."""
         where = self.device
-        return -1 if where.type == "cpu" else int(where.index)
+        return -1 if where.type in ("cpu", "meta") else int(where.index)
 
-    is_sparse = is_quantized = is_meta = is_nested = is_mkldnn = is_mps = False
+    @property
+    def is_meta(self) -> bool:
+        return self._v.device is META
+
+    is_sparse = is_quantized = is_nested = is_mkldnn = is_mps = False
     is_xpu = is_ipu = is_xla = is_maia = is_mtia = is_vulkan = is_sparse_csr = False
     layout = strided
 

@@ -147,6 +147,16 @@ def format_tensor(
     return join_suffixes(prefix + contents, [*ends, *suffixes], len(prefix))
 
 
+def format_shape(
+    shape: Any, dtype: Any, *, suffixes: Iterable[str] = (), default_dtype: Any, prefix: str
+) -> str:
+    """Format a tensor on the device `meta`, whose values nobody knows, as PyTorch prints it."""
+    ends = ["device='meta'", f"size={tuple(shape)}"]
+    if dtype != np.dtype(default_dtype):
+        ends.append(f"dtype={dtype_name(dtype)}")
+    return join_suffixes(prefix + "...", [*ends, *suffixes], len(prefix))
+
+
 def join_suffixes(text: str, suffixes: list[str], indent: int, new_line: bool = False) -> str:
     """End the text of a tensor with facts of it, the first on a new line if told so."""
     # The first length is one too many, as in PyTorch.

@@ -9,11 +9,12 @@ from typing import Any
 import jax
 import numpy as np
 
+from leafax.functional.program.meta import META
 from leafax.functional.program.options import lowerings
 
 from .._core.default_dtype import set_default_dtype
 from .._core.dtypes import device as device_class
-from .._core.jax_devices import jax_device
+from .._core.jax_devices import chosen, jax_device
 from .._core.python_data import name_of_type
 from .._ops.creation import legacy_constructors
 from .._ops.creation.fill_deterministic import deterministic
@@ -164,13 +165,16 @@ def set_default_tensor_type(t: Any) -> None:
 
 def get_default_device() -> device_class:
     """Return the device that new tensors are made on."""
-    return device_of(None)
+    return device_of(None) if chosen.where is None else chosen.where
 
 
 def set_default_device(device: Any) -> None:
     """Make new tensors on this device; None is JAX's own choice.
 
-    It sets JAX's `jax_default_device`, so arrays of JAX are made there, too.
+    It sets JAX's `jax_default_device`, so arrays of JAX are made there, too; but for `meta`, which
+    JAX has not.
     """
-    where = None if device is None else jax_device(device_class(device))
-    jax.config.update("jax_default_device", where)
+    where = None if device is None else device_class(device)
+    found = None if where is None else jax_device(where)
+    chosen.where = where if found is META else None
+    jax.config.update("jax_default_device", None if found is META else found)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from leafax.functional.program.dtypes import default_float
+from leafax.functional.program.meta import NO_DATA, MetaArray
 from leafax.functional.program.op import TABLE
 
 from .._core.faults import check_faults
@@ -27,7 +28,7 @@ from .._host.rule import is_free, memory_of
 from .._ops.creation.dlpack import exported
 from .._ops.creation.from_data import tensor
 from .._ops.creation.legacy_constructors import legacy_tensor
-from .._ops.creation.to import to
+from .._ops.creation.to import brought_to, to
 from .._ops.indexing import getitem
 from .._ops.writes.apply_inplace import apply_inplace
 from .._runtime.host.loop_over_integers import items_of
@@ -36,9 +37,9 @@ from .._storage.shared_storage import share_views
 from .._tracing.tracer_checks import refuse_constant
 from . import as_jax, copying
 from .autograd_methods import AutogradMixin
-from .device_methods import DeviceMixin
+from .device_methods import DeviceMixin, device_of, refusal
 from .operators import install
-from .printing import format_tensor
+from .printing import format_shape, format_tensor
 from .shape_methods import FactsMixin
 
 _TO_SCALAR = (
@@ -67,7 +68,10 @@ class Tensor(FactsMixin, DeviceMixin, AutogradMixin):
     # ------------------------------------------------------------ values
 
     def _value(self, reason: str) -> np.ndarray:
-        return on_host(observe(self, reason))
+        try:
+            return on_host(observe(self, reason))
+        except NotImplementedError as error:
+            raise refusal(self, reason, error) from None
 
     def item(self) -> Any:
         """Return the value of a tensor of one element, as a Python number; runs the program."""
@@ -77,7 +81,10 @@ class Tensor(FactsMixin, DeviceMixin, AutogradMixin):
             raise RuntimeError(
                 f"a Tensor with {self._v.numel} elements cannot be converted to Scalar"
             )
-        return np.frombuffer(raw(observe(self, "item()")), self._v.dtype).item()
+        try:
+            return np.frombuffer(raw(observe(self, "item()")), self._v.dtype).item()
+        except NotImplementedError as error:
+            raise refusal(self, "item()", error) from None
 
     def tolist(self) -> Any:
         """Return nested lists of Python numbers; run the program."""
@@ -108,7 +115,10 @@ class Tensor(FactsMixin, DeviceMixin, AutogradMixin):
         """
         if self._v.numel <= MOST and is_free() and (found := memory_of(self)) is not None:
             return to_device(found)
-        return observe(self, "jax()")  # type: ignore[no-any-return]
+        found = observe(self, "jax()")
+        if type(found) is MetaArray:
+            raise NotImplementedError(NO_DATA)
+        return found
 
     def __jax_array__(self) -> Any:
         refuse_constant()
@@ -181,7 +191,7 @@ class Tensor(FactsMixin, DeviceMixin, AutogradMixin):
         return _repr(self)
 
     def __format__(self, spec: str) -> str:
-        if self.dim() == 0 and type(self) is Tensor:
+        if self.dim() == 0 and type(self) is Tensor and not self.is_meta:
             return format(self.item(), spec)
         return object.__format__(self, spec)
 
@@ -216,6 +226,8 @@ class Tensor(FactsMixin, DeviceMixin, AutogradMixin):
                     f"{type(other).__name__}"
                 )
             other = tensor(other)
+        if other._v.device is not self._v.device:
+            other = brought_to(self, other)
         apply_inplace(TABLE["copy"], self, other)
         drops_imaginary(other._v.dtype, self._v.dtype, self._v.numel)
         return self
@@ -263,15 +275,15 @@ def _repr(t: Tensor) -> str:
         along = get_tangent(t, local.mode.dual[-1])
         if along is not None:
             suffixes.append(f"tangent={along}")
-    array = on_host(observe(t, "print"))
     plain = type(t) is Tensor or type(t) is record._parameter_class
     prefix = "tensor(" if plain else f"{type(t).__name__}("
-    text = format_tensor(array, suffixes=suffixes, default_dtype=_default_np(), prefix=prefix)
+    how: Any = {"suffixes": suffixes, "default_dtype": default_float(), "prefix": prefix}
+    if t.is_meta:
+        text = format_shape(t.shape, t._v.dtype, **how)
+    else:
+        where = t.device if t._v.device is not None and t.device != device_of(None) else None
+        text = format_tensor(on_host(observe(t, "print")), device=where, **how)
     return f"Parameter({text})" if not plain and getattr(t, "_is_param", False) else text
-
-
-def _default_np() -> np.dtype:
-    return default_float()
 
 
 register(Tensor, share_views)

@@ -11,6 +11,7 @@ from leafax.functional.program.dtypes import is_differentiable
 from leafax.functional.program.program import Node
 
 from .._core.trie import NODE, NOWHERE, State, Trace, Value, local
+from .._rules.devices import put_results
 from .._rules.no_derivative import refuse_arguments, refuse_complex, refuse_integers
 from .._rules.node_edges import asks_nobody
 from .._rules.saved_columns import saved_places
@@ -116,7 +117,7 @@ def step(
     if state.mode.grad and differentiable:
         refuse_arguments(call, inputs)
     try:
-        avals = call.abstract(tuple(v.aval for v in inputs))
+        avals = put_results(call, inputs, call.abstract(tuple(v.aval for v in inputs)))
     except jax.errors.JAXTypeError:
         raise
     except Exception as error:

@@ -16,6 +16,7 @@ from leafax.functional.program.transformation import transformation
 
 from .._core.handle import Handle
 from .._core.host_transfer import entering
+from .._core.jax_devices import committed_to, places
 from .._core.trie import LEAF, NOWHERE, State, Trace, Value, local, resting
 from .jax_transforms import new_tensor
 
@@ -54,7 +55,8 @@ def from_array(array: Any, *, requires_grad: bool = False, inference: bool = Fal
         return new_tensor(array, requires_grad, inference, make, add_input)
     out = object.__new__(_tensor_class)
     out._array = array
-    aval = Aval(tuple(array.shape), np.dtype(array.dtype))
+    where = committed_to(array) if places.matter else None
+    aval = Aval(array.shape, array.dtype, False, where)
     out._v = resting(aval, requires_grad, LEAF if requires_grad else NOWHERE, inference)
     out._trace = None
     return out

@@ -32,6 +32,8 @@ def location_tag(storage: Any) -> str:
         if found:
             return str(found)
     where = storage.device
+    if where.type == "meta":
+        return "meta"
     return f"cuda:{where.index or 0}" if where.type == "cuda" else "cpu"
 
 
@@ -55,8 +57,8 @@ def default_restore_location(storage: Any, location: str) -> Any:
 
 
 def _device(location: str) -> device | None:
-    if location == "cpu":
-        return device("cpu")
+    if location in ("cpu", "meta"):
+        return device(location)
     if re.match("cuda(:|[0-9]+|$)", location):
         return _gpu(location)
     return device(location) if location.split(":")[0] == "tpu" else None

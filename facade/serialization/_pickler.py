@@ -99,6 +99,8 @@ def _reduced(t: Any, requires_grad: bool) -> tuple[Any, tuple[Any, ...]]:
     """Return the call that makes the tensor again, without what users set on it."""
     storage: Any
     size, stride, offset = tuple(t.shape), tuple(t.stride()), t.storage_offset()
+    if t.is_meta:
+        return _rebuild._rebuild_meta_tensor_no_storage, (t.dtype, size, stride, requires_grad)
     if t._shares and t._store is not None and not (t.is_conj() or t.is_neg()):
         storage = UntypedStorage(t)
     else:

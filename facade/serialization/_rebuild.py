@@ -9,10 +9,14 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from leafax.functional.ops.shape.strides import contiguous_strides
+from leafax.functional.program.meta import MetaArray
+
 from .._core.dtypes import dtype as dtype_class
 from .._core.handle import Handle
 from .._dispatch.conj_neg_bits import _neg_view
-from .._ops.creation.from_arrays import from_numpy
+from .._ops.creation.from_arrays import from_numpy, wrap
+from .._storage.lay_out import lay_out
 from .._storage.write import written
 from ..nn.parameter import Parameter
 from ._memory import ArrayMemory, FileMemory
@@ -115,6 +119,13 @@ def _rebuild_device_tensor_from_cpu_tensor(
     return _finished(data.to(dtype) if isinstance(data, Handle) else data, requires_grad, None)  # type: ignore[attr-defined]
 
 
+def _rebuild_meta_tensor_no_storage(dtype: Any, size: Any, stride: Any, requires_grad: Any) -> Any:
+    made = wrap(MetaArray(size, dtype.np))
+    if tuple(stride) != contiguous_strides(tuple(size)):
+        made = lay_out(made, tuple(stride))
+    return _finished(made, requires_grad, None)
+
+
 def _refusing(name: str, kind: str) -> Any:
     def refuse(*args: Any) -> NoReturn:
         raise NotImplementedError(
@@ -130,7 +141,6 @@ REFUSED = {
         "_rebuild_qtensor": "quantized",
         "_rebuild_sparse_tensor": "sparse",
         "_rebuild_nested_tensor": "nested",
-        "_rebuild_meta_tensor_no_storage": "meta",
         "_rebuild_wrapper_subclass": "wrapper",
     }.items()
 }
@@ -139,6 +149,6 @@ UTILS = {
     for f in (
         _rebuild_parameter, _rebuild_parameter_with_state, _rebuild_tensor, _rebuild_tensor_v2,
         _rebuild_tensor_v3, _rebuild_device_tensor_from_numpy,
-        _rebuild_device_tensor_from_cpu_tensor,
+        _rebuild_device_tensor_from_cpu_tensor, _rebuild_meta_tensor_no_storage,
     )
 }  # fmt: skip

@@ -18,6 +18,7 @@ import jax
 import numpy as np
 from jax import lax
 
+from ..program.meta import META
 from ..program.program import Aval, Input, Program
 
 _LITTLE = 16 << 10  # bytes that one may have: larger ones are worth their microsecond
@@ -134,7 +135,8 @@ def _picking(places: list[int]) -> Any:
 def _is_little(aval: Aval) -> bool:
     """Return True for a short vector: XLA reads one where it lies, and would copy a kernel."""
     size = math.prod(aval.shape) * aval.dtype.itemsize
-    return not aval.weak and len(aval.shape) == 1 and 0 < size <= _LITTLE
+    there = not aval.weak and aval.device is not META
+    return there and len(aval.shape) == 1 and 0 < size <= _LITTLE
 
 
 class _OnSeveralDevices(Exception):

@@ -26,13 +26,25 @@ from ..program.options import lowerings
 from ..program.program import Node, Program
 from ..program.transformation import outside, transformation
 from .confined import confined
+from .instructions import note_compiled
 from .interrupts import interrupts_held
 from .memory import as_out_of_memory, check_memory, keep_freed_memory
 from .memory_mappings import too_many
+from .meta_outputs import WithMeta, without_meta
 from .op_by_op import OpByOp
 from .packed_inputs import Packing
 from .pieces import forget_pieces
+from .placement import (
+    default_device,
+    devices_of,
+    gather_inputs,
+    is_misplaced,
+    put_outputs,
+    sharding_options,
+    single_device_of,
+)
 from .policy import forget_runs
+from .segments import Scattered
 from .several_devices import Homes, Pairs, several
 from .single_ops import compiler_options_of, forget_compiled_ops
 from .weight_gradients import transpose_products
@@ -63,6 +75,7 @@ class Plan:
       side: residual structures and fault sites, known once the program was traced.
       runs: how often it ran.
       used: when it ran last, by `time.perf_counter`.
+      executable: the `jax.stages.Compiled`, to be asked about; None before it was compiled.
     """
 
     def __init__(
@@ -81,10 +94,12 @@ class Plan:
         self.runs = 0
         self.used = 0.0
         self.nodes = [e for e in self.program.entries if isinstance(e, Node)]
+        self._device = single_device_of(program)
         self._checked = any(map(is_checked, self.nodes))
         self._raised: list[BaseException] | None = None  # by host callbacks; None if it has none
         # The executable, and how its arguments are made of the inputs: set at once.
         self._ready: tuple[Any, Packing | None] | None = None
+        self.executable: Any = None
         self._packing = Packing.of(self.program, frozen, donate) if frozen else None
         self._sizes: tuple[int, int] = (len(self.program.outputs), 0)
         self._flat: Any = None
@@ -112,11 +127,14 @@ class Plan:
                     return self._run(args, host, once, [] if landed is None else landed)
             return self._run(args, host, once, [] if landed is None else landed)
         except Exception as error:
+            if is_misplaced(error) and not landed:
+                gathered = gather_inputs(self.program, args)
+                return self._run(gathered, host, once, [] if landed is None else landed)
             if self._raised:  # by a host callback; JAX tells of it in words of its own
                 found = self._raised[0]
                 self._raised.clear()
                 raise found from None
-            if landed or (named := as_out_of_memory(error, self.program)) is error:
+            if landed or (named := as_out_of_memory(error, self.program, self.executable)) is error:
                 raise
             raise named from error
 
@@ -136,7 +154,7 @@ class Plan:
             wide = jax.enable_x64(True)
         with wide:
             if several:
-                args = self.homes.enter(args, self.forget)
+                args = self.homes.enter(args, self._run_whole_anew)
             ready = self._ready
             if confined:
                 found = self._op_by_op.run(args, self.side, _nothing, host=True)
@@ -144,9 +162,9 @@ class Plan:
             if ready is None and self._op_by_op.policy.runs_op_by_op(
                 self.donate, self.runs > 1, once
             ):
-                found = self._op_by_op.run(args, self.side, _make_room, host)
-                if several:
-                    found = (self.homes.settle(found[0], args), *found[1:])
+                with default_device(self._device):
+                    found = self._op_by_op.run(args, self.side, _make_room, host)
+                found = (put_outputs(self._device, found[0]), *found[1:])
                 return Outcome(*found, time.perf_counter() - start)
             how = "cached"
             if ready is None:
@@ -192,10 +210,14 @@ class Plan:
         """Compile at the next run, whatever that costs: the program will run many times."""
         self._op_by_op.policy.whole = True
 
+    def _run_whole_anew(self) -> None:
+        self.forget()
+        self.run_whole()
+
     def forget(self) -> None:
         """Release the executable; the next run compiles it again."""
         with self._lock:
-            ready, self._ready, self._flat = self._ready, None, None
+            ready, self._ready, self._flat, self.executable = self._ready, None, None, None
         if ready is not None:
             ready[0].clear_cache()
 
@@ -219,10 +241,11 @@ class Plan:
             self._sizes = (n, len(residuals))
             return (*outs, *residuals, faults) if self._checked else (*outs, *residuals)
 
-        name_program(flat, "program", self.program)
+        name = name_program(flat, "program", self.program)
         self._flat = flat
         donate = packing.donated(self.donate) if packing else self.donate
         options: Any = {"keep_unused": bool(donate), **compiler_options_of(self.nodes)}
+        options |= sharding_options(self._device)
         jitted: Any = jax.jit(flat, donate_argnums=donate, **options)
         traced = jitted.trace(*given)
         raised: list[BaseException] = []
@@ -243,7 +266,10 @@ class Plan:
             jitted = jax.jit(flat_after, donate_argnums=donate, **options)
             traced = jitted.trace(*given)
         # JAX keeps what is compiled here for the call.
-        check_memory(traced.lower().compile(), self.program)
+        executable = traced.lower().compile()
+        check_memory(executable, self.program)
+        self.executable = executable
+        note_compiled(name, self)
         self._raised = raised if calls else None
         self._ready = jitted, packing  # at last: other threads run it at once
 
@@ -265,7 +291,7 @@ def _nothing() -> None:
 
 
 _PLANS: OrderedDict[Any, Plan] = OrderedDict()
-_LOCK = threading.Lock()
+_LOCK = threading.RLock()  # the plan of a program on several devices asks for those of its parts
 
 
 def _make_room() -> None:
@@ -303,7 +329,14 @@ def plan_for(
         plan = _PLANS.get(key)
         if plan is None:
             pruned = prune(program) if pruned is None else pruned
-            plan = _PLANS[key] = Plan(pruned, donate, frozen, guards, homes)
+            pruned, guards, homes, meta = without_meta(pruned, guards, homes)
+            pruned = prune(pruned) if meta else pruned
+            made: Any
+            if len(devices_of(pruned)) > 1:
+                made = Scattered(pruned, guards, plan_for, Outcome)
+            else:
+                made = Plan(pruned, donate, frozen, guards, homes)
+            plan = _PLANS[key] = WithMeta(made, meta) if meta else made
             if len(_PLANS) > _MAX_PLANS:
                 _PLANS.popitem(last=False)
         else:

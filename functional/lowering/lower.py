@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 from jax.interpreters.partial_eval import dce_jaxpr
 
+from ..program.meta import META
 from ..program.program import Aval, Input, Node, Program
 from ..program.slices import needed_entries, placed_entries, renumber
 from ..program.symbolic_lengths import general
@@ -55,9 +56,9 @@ def prune(program: Program) -> Program:
 
 
 def is_checked(entry: Any) -> bool:
-    """Return True if an entry has a check that only the data can answer."""
+    """Return True if an entry has a check that only the data can answer, and data."""
     op = getattr(getattr(entry, "call", None), "op", None)
-    return op is not None and op.check is not None
+    return op is not None and op.check is not None and entry.avals[0].device is not META
 
 
 def shared_pullbacks(program: Program) -> dict[int, tuple[int, ...]]:

@@ -118,10 +118,10 @@ class VjpCall:
         return []
 
     def abstract(self, avals: tuple[Aval, ...]) -> tuple[Aval, ...]:
-        """Return the inputs' shapes and dtypes, which gradients have: nothing is traced."""
+        """Return what is known of the inputs, as gradients are like them: nothing is traced."""
         _refuse(self.call)
         inputs = self._inputs(avals)
-        return tuple(Aval(inputs[i].shape, inputs[i].dtype) for i in self.wanted)
+        return tuple(inputs[i]._replace(weak=False) for i in self.wanted)
 
 
 _VJPS: weakref.WeakValueDictionary[Any, VjpCall] = weakref.WeakValueDictionary()

@@ -117,7 +117,7 @@ def _residual_call(state: State, residual: Residual, given: Any, take: Any) -> R
     call = residual.calls.get((given, take))
     if call is None:
         have = [v for v in state.operands if v.requires_grad]
-        avals = tuple(Aval(tuple(v.shape), v.dtype) for v in have)
+        avals = tuple(Aval(tuple(v.shape), v.dtype, False, v.device) for v in have)
         call = ResidualCall(
             state.call, residual.treedef, residual.meta, len(residual.places), given, take, avals
         )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from leafax.functional.program.meta import META
+
 from ..._core.dtypes import dtype, of
 from ..._core.handle import Handle
 from ..._core.python_data import name_of_type
@@ -72,6 +74,13 @@ def check(leaf: Any, grad: Any) -> None:
             "attribute with a specific dtype, or None to allow any dtype. Set grad_dtype with "
             "caution. Diverging the dtypes of a tensor and its gradient may break downstream "
             "systems that assume they match."
+        )
+    here, there = leaf._v.device, grad._v.device
+    if here is not there and (META in (here, there) or None not in (here, there)):
+        raise RuntimeError(
+            f"attempting to assign a gradient with device type '{grad.device.type}' to a tensor "
+            f"with device type '{leaf.device.type}'. Please ensure that the gradient and the "
+            "tensor are on the same device"
         )
     if tuple(grad._v.shape) != tuple(leaf._v.shape):
         raise RuntimeError(

@@ -12,6 +12,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+from leafax.functional.program.meta import META
+
 from ..._core.trie import NODE, State, Trace, Value
 from ..._rules.reads_of_gradients import needed, wanted_of
 from ..._rules.saved_columns import active_saves, saved_places
@@ -59,7 +61,7 @@ def residual_plan(trace: Trace, live: Sequence[Value]) -> ResidualPlan | None:
                 values[state.values[-1 - index]] = None
             elif name:
                 values[state.operands[index]] = None
-        if state.call.residuals:
+        if state.call.residuals and state.values[0].device is not META:
             residuals.append((state, wanted_of(state)))
     return ResidualPlan(states, tuple(values), tuple(residuals), tuple(read))
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 from weakref import ref
 
+from leafax.functional.program.meta import META
+
 from ..._core.trie import EXTERNAL, LEAF, State, Trace, Value, resting
 from ..._rules.saved_columns import saved_places
 from ..._tracing.inputs import from_array
@@ -52,7 +54,7 @@ def save_residuals(trace: Trace, recipe: Any, outcome: Any, live: list[Any]) -> 
             else:
                 out = -1 - index
                 saved[index] = _saved_result(trace, recipe, outcome, counters, holders, state, out)
-        if state.call.residuals:
+        if state.call.residuals and state.values[0].device is not META:
             residual = next(residuals)
             node.residual = (residual, residual.arrays(outcome.residuals))
         for index in node.packed or ():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from leafax.functional.program.meta import META
 from leafax.functional.program.program import Aval
 
 from ..dtypes import Size
@@ -17,7 +18,7 @@ class Value:
 
     Attributes:
       index: its number in the program; -1 for `resting` values.
-      shape, dtype (NumPy's): its abstract value.
+      aval: its abstract value, of which `shape`, `dtype` (NumPy's), `device` and `weak` are parts.
       requires_grad: PyTorch's flag of the tensor that holds it.
       role: `NOWHERE`, or how its gradient continues: into a leaf's `.grad` (LEAF), to the op
         that made it (NODE), to a graph that an earlier trace recorded (EXTERNAL).
@@ -33,9 +34,9 @@ class Value:
     """
 
     __slots__ = (
-        "index", "shape", "dtype", "requires_grad", "role", "edge", "state", "out", "storage",
-        "version", "resting", "inference", "weak", "numel", "nbytes",
-        "strides", "apart",
+        "index", "aval", "shape", "dtype", "device", "requires_grad", "role", "edge", "state",
+        "out", "storage", "version", "resting", "inference", "weak", "numel", "nbytes", "strides",
+        "apart",
     )  # fmt: skip
 
     def __init__(
@@ -53,11 +54,13 @@ class Value:
         strides: tuple[int, ...] | None = None,
     ) -> None:
         self.index = index
+        self.aval = aval
         self.shape = Size(aval.shape)
         self.dtype = aval.dtype
+        self.device = aval.device
         self.weak = aval.weak
         self.numel = aval.size
-        self.nbytes = aval.size * aval.dtype.itemsize
+        self.nbytes = 0 if aval.device is META else aval.size * aval.dtype.itemsize
         self.requires_grad = requires_grad
         self.role = role
         self.edge: Value | None = self if role else None
@@ -70,10 +73,6 @@ class Value:
         self.apart = 0
         kind = (aval, requires_grad, role, inference, strides)
         self.resting = self if index < 0 else resting(*kind)
-
-    @property
-    def aval(self) -> Aval:
-        return Aval(tuple(self.shape), self.dtype, self.weak)
 
     def __repr__(self) -> str:
         return f"<value {self.index} {self.dtype.name}{list(self.shape)} role={self.role}>"

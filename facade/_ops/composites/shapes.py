@@ -19,6 +19,7 @@ from ..creation import factories
 from ..creation.from_data import copied, tensor
 from ..creation.legacy_constructors import make
 from ..creation.make_strided import empty_strided
+from ..creation.to import device_like
 from .complex_parts import tensor_split as slices
 
 
@@ -196,7 +197,7 @@ def new_tensor(
     self: Any, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
 ) -> Any:
     """Return a new leaf with a copy of `data`, in this tensor's dtype."""
-    dtype = dtype or self.dtype
+    dtype, device = dtype or self.dtype, device_like(self, device)
     if isinstance(data, Handle):
         return copied(data, dtype, device, requires_grad, "tensor.new_tensor")
     return tensor(data, dtype=dtype, device=device, requires_grad=requires_grad)
@@ -205,7 +206,7 @@ def new_tensor(
 def new(self: Any, *args: Any, size: Any = None, device: Any = None) -> Any:
     """Make an empty tensor of these sizes, or a copy of a sequence or tensor, in this dtype."""
     named = {} if size is None else {"size": size}
-    return make(args, named, self.dtype, device, "new")
+    return make(args, named, self.dtype, device_like(self, device), "new")
 
 
 def _new(name: str) -> Callable[..., Any]:
@@ -217,6 +218,7 @@ def _new(name: str) -> Callable[..., Any]:
                 need_shape("new_full", size[0])
             shape, size = size[:1] if name == "full" else size, size[1:] if name == "full" else ()
             size = (size_of(shape, "new_" + name), *size)
+        kwargs["device"] = device_like(self, kwargs.get("device"))
         made = getattr(factories, name)(*size, dtype=dtype or self.dtype, **kwargs)
         return adopt_example(self, made)
 
@@ -230,7 +232,7 @@ new_zeros, new_ones, new_empty, new_full = _new("zeros"), _new("ones"), _new("em
 
 def new_empty_strided(self: Any, size: Any, stride: Any, *, dtype: Any = None, **kw: Any) -> Any:
     """Make an `empty_strided` tensor in this tensor's dtype."""
-    kw["dtype"] = dtype or self.dtype
+    kw["dtype"], kw["device"] = dtype or self.dtype, device_like(self, kw.get("device"))
     if local.vmap is not None:
         example = local.vmap.new_empty_strided(self, tuple(size), tuple(stride), kw)
         if example is not None:

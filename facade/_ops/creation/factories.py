@@ -31,6 +31,7 @@ from .factory_tools import takes_out
 from .fill_deterministic import filler, fills
 from .from_arrays import finish, numpy_dtype
 from .generator import key as random_key
+from .to import device_like
 
 
 def _filled(name: str) -> Callable[..., Any]:
@@ -269,6 +270,7 @@ def _like(factory: Callable[..., Any]) -> Callable[..., Any]:
             made = like(input, *args, dtype=dtype, memory_format=contiguous_format, **kwargs)
             return lay_out(made, strides)
         row_major = wanted not in (None, preserve_format)
+        kwargs["device"] = device_like(input, kwargs.get("device"))
         dtype, shape = input.dtype if dtype is None else dtype, tuple(input.shape)
         if factory is randint:
             made = randint(*args, size=shape, dtype=dtype, **kwargs)

@@ -12,11 +12,13 @@ from leafax.functional.program.transformation import transformation
 
 from ..._core.dtypes import as_dtype, of
 from ..._core.host_transfer import TEMPORARY, is_own, snapshot
+from ..._core.jax_devices import chosen
 from ..._core.python_data import name_of_type
 from ..._core.trie import local
 from ..._core.warn_once import warn_once
 from ..._storage.lay_out import lay_out
 from ..._tracing.inputs import from_array
+from .to import as_device, on_device
 
 
 def numpy_dtype(dtype: Any, function: str = "empty") -> np.dtype:
@@ -28,8 +30,8 @@ def finish(out: Any, requires_grad: bool, device: Any) -> Any:
     if transformation() is not None and out._trace is not None and out._trace.inside is None:
         array = out.jax()  # it was recorded outside, since nothing had been in there before
         out = from_array(array)
-    if device is not None:
-        out = out.to(device)
+    if device is not None or chosen.where is not None:
+        out = on_device(out, chosen.where if device is None else as_device(device))
     return as_leaf(out) if requires_grad else out
 
 

@@ -18,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from leafax.functional.execution.confined import is_confined
+from leafax.functional.execution.several_devices import alone, is_spread, several
 from leafax.functional.program.transformation import outside, transformation
 
 from ..._core.dtypes import device as device_class
@@ -62,6 +63,8 @@ class Generator:
 
     def __init__(self, device: Any = "cpu") -> None:
         self.device = device_class(device)
+        if self.device.type == "meta":
+            raise RuntimeError("META device type not an accelerator.")
         self._lock = threading.Lock()
         self._set(DEFAULT_SEED)
 
@@ -183,6 +186,8 @@ class Generator:
             if _lost(self._held) or self._failures != failures[0]:
                 self._recover()
             before = self._state
+            if several and is_spread(before._array):  # else all that is drawn would lie so
+                before = self._state = from_array(alone(before._array))
             state, trace = record(NEXT_KEY, (before,), {})
             if before._array is not None:
                 trace.memory.undo.append(Draw(self, before._v, self._drawn))

@@ -6,35 +6,109 @@ from typing import Any
 
 import jax
 
+from leafax.functional.program.meta import META, NO_DATA, MetaArray
 from leafax.functional.program.op import TABLE
+from leafax.functional.program.transformation import transformation
 
 from ..._core.dtypes import as_dtype
 from ..._core.dtypes import device as device_class
 from ..._core.dtypes import dtype as dtype_class
 from ..._core.handle import Handle
-from ..._core.jax_devices import jax_device
+from ..._core.jax_devices import chosen, default_device, has_several, jax_device
 from ..._core.memory_format import memory_format
 from ..._core.trie import local
 from ..._core.warn_once import drops_imaginary
 from ..._dispatch.record import apply
 from ..._rules.strides.channels_last import is_in, strides_in
-from ..._runtime.observation import observe
 from ..._signatures.overload_errors import describe_mismatch
+from ..._storage.lay_out import lay_out_as
 from ..._storage.strides import layout
 from ..._storage.write import written_once
 from ..._tracing.inputs import from_array
 
 
-def copied_as(t: Any, dtype: Any, memory_format: Any = None) -> Any:
-    """Return a copy of another dtype or in a memory format."""
-    if memory_format is None:
+def copied_as(t: Any, dtype: Any, memory_format: Any = None, device: Any = None) -> Any:
+    """Return a copy of another dtype, in a memory format or on another device.
+
+    Args:
+      device: of JAX, or `META`; None for the tensor's own.
+    """
+    if memory_format is not None:
+        strides_in(t.shape, memory_format)  # or raise
+    if device is not None:
+        out = apply(TABLE["_to_copy"], t, dtype, memory_format, device)
+    elif memory_format is None:
         out = apply(TABLE["_to_copy"], t, dtype)
     else:
-        strides_in(t.shape, memory_format)  # or raise
         out = apply(TABLE["_to_copy"], t, dtype, memory_format)
     if t._v.inference and not local.mode.inference:  # PyTorch counts the copying, as in `clone`
         written_once(out)
     return out
+
+
+def moved(t: Any, where: Any, dtype: Any = None) -> Any:
+    """Return a tensor on a device; itself if it is there.
+
+    What has a value and no history is copied at once, which does not wait for it. A copy of what is
+    pending is recorded.
+
+    Args:
+      where: a `torch.device`.
+      dtype: of NumPy, which a recorded copy has.
+
+    Raises:
+      NotImplementedError: the tensor has no data, as it is on the device `meta`.
+      RuntimeError: there is no such device.
+    """
+    target, here = jax_device(where), t._v.device
+    if here is META:
+        if target is META:
+            return t
+        raise NotImplementedError(NO_DATA)
+    if here is target or here is None and not has_several() and target is not META:
+        return t
+    if here is None and not isinstance(t._array, MetaArray) and _lies_at(t, target):
+        return t
+    array = None if t._shares or t._stale is not None else t._array
+    recorded = t._tracked or target is META or local.vmap is not None or local.mode.dual
+    if recorded or array is None or transformation() is not None or local.cuts.capture is not None:
+        return copied_as(t, t._v.dtype if dtype is None else dtype, None, target)
+    with jax.enable_x64(True):
+        out = from_array(jax.device_put(array, target), inference=t._v.inference)
+    return out if t._v.strides is None else lay_out_as(t, out)
+
+
+def _lies_at(t: Any, target: Any) -> bool:
+    """Return whether a tensor that was asked for nowhere in particular is on this device."""
+    array = t._array
+    if isinstance(array, jax.Array):
+        return bool(array.devices() == {target})
+    return target is default_device()
+
+
+def device_like(t: Any, device: Any) -> Any:
+    """Return the device of what is made like `t`: the one asked for, else that of `t`."""
+    if device is not None or t._v.device is None and chosen.where is None:
+        return device
+    return t.device
+
+
+def brought_to(t: Any, other: Any) -> Any:
+    """Return what is to be copied into `t` where `t` is."""
+    if other._v.device is None and t._v.device is not META:
+        return other
+    return moved(other, t.device)
+
+
+def on_device(t: Any, where: Any) -> Any:
+    """Return a new tensor on the device that it was asked for; it stays there from now on."""
+    target = jax_device(where)
+    if target is META or not has_several() or t._v.device is target:
+        return moved(t, where)
+    if t._array is None or t._shares:
+        return copied_as(t, t._v.dtype, None, target)
+    with jax.enable_x64(True):
+        return from_array(jax.device_put(t._array, target), inference=t._v.inference)
 
 
 _REST = "bool non_blocking = False, bool copy = False, *, torch.memory_format memory_format = None"
@@ -79,15 +153,23 @@ def _given(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
     return given
 
 
+def as_device(where: Any) -> Any:
+    """Return the device that a string, a number of an accelerator, or a device names."""
+    if isinstance(where, device_class):
+        return where
+    return device_class("cuda", where) if isinstance(where, int) else device_class(where)
+
+
 def to(t: Any, *args: Any, **kwargs: Any) -> Any:
     """Return a tensor of another dtype or on another device; itself if it is so already.
 
     Called as `to(dtype)`, `to(device)`, `to(device, dtype)` or `to(other)`, each with
-    `non_blocking` (nothing here ever blocks), `copy` and `memory_format`.
+    `non_blocking` (nothing here waits for a copy), `copy` and `memory_format`.
 
     Raises:
       TypeError: if the arguments are of other kinds.
-      RuntimeError: if there is no such device, or a tensor that requires grad should move to one.
+      RuntimeError: if there is no such device.
+      NotImplementedError: if a tensor without data should move to a device.
     """
     given = _given(args, kwargs)
     copy, memory_format = given.get("copy", False), given.get("memory_format")
@@ -96,31 +178,19 @@ def to(t: Any, *args: Any, **kwargs: Any) -> Any:
         dtype = type(dtype)
     if "tensor" in given:
         dtype, where = given["tensor"].dtype, given["tensor"].device
-    if isinstance(where, int):
-        where = device_class("cuda", where)
-    elif isinstance(where, str):
-        where = device_class(where)
-    out = t
-    if where is not None and where.type != t.device.type:
-        target = jax_device(where)
-        if t._array is None and t._trace is None:
-            observe(t, "to(device)")
-        if not t._tracked:
-            out = from_array(jax.device_put(observe(t, "to(device)"), target))
-        else:
-            raise RuntimeError(
-                "a tensor that requires grad cannot be moved inside a recorded program: move it "
-                "first, then call requires_grad_()"
-            )
     if isinstance(dtype, type):
         try:
             dtype = as_dtype("to", dtype)
         except TypeError:
             raise TypeError(describe_mismatch(_SIGNATURES, args, kwargs, "to")) from None
-    if dtype is not None and dtype.np != t._v.dtype:
-        out = copied_as(out, dtype.np, memory_format)
-        drops_imaginary(t._v.dtype, dtype.np, t._v.numel)
+    out, want = t, t._v.dtype if dtype is None else dtype.np
+    if where is not None:
+        out = moved(t, as_device(where), want)
+    if want != t._v.dtype:
+        if want != out._v.dtype or memory_format is not None:
+            out = copied_as(out, want, memory_format)
+        drops_imaginary(t._v.dtype, want, t._v.numel)
         return out
     if memory_format is not None and (copy or not is_in(layout(out), memory_format)):
-        return copied_as(out, t._v.dtype, memory_format)
-    return copied_as(out, t._v.dtype) if copy and out is t else out
+        return copied_as(out, want, memory_format)
+    return copied_as(out, want) if copy and out is t else out

@@ -7,6 +7,8 @@ from typing import Any
 
 import jax
 
+from leafax.functional.program.meta import META
+
 from ..._core.handle import Handle
 from ..._core.host_transfer import placed
 from ..._core.locks import sharing
@@ -43,7 +45,7 @@ def begin_program(parameters: Iterable[Any], reason: str) -> None:
 def array_of(t: Any) -> Any:
     """Return the JAX array that is all of a tensor at rest, row by row; None for others."""
     v = t._v
-    if t._array is None or t._shares or t._stale is not None or t._duals:
+    if v.device is META or t._array is None or t._shares or t._stale is not None or t._duals:
         return None
     if v.strides is not None or v.inference or local.mode.inference or local.vmap is not None:
         return None
@@ -73,7 +75,9 @@ def write_at_once(t: Any, source: Any) -> bool:
         return False
     if array.dtype != t._v.dtype or local.mode.grad and t.requires_grad:
         return False
-    if t._v.inference or t._duals or t._stale is not None or t._v.strides is not None:
+    if t._v.device is META or t._v.inference or t._v.strides is not None:
+        return False
+    if t._duals or t._stale is not None:
         return False
     with sharing:
         if t._shares or t._node is not None or t._v.role > LEAF:

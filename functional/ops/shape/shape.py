@@ -230,8 +230,10 @@ def unsafe_view(input: Array, size: tuple[int, ...]) -> Array:
 
 
 @op(name="_to_copy", function=False, method=False, backward="ToCopyBackward0")
-def to_copy(input: Array, dtype: np.dtype | None = None, memory_format: Any = None) -> Array:
-    """Copy with another dtype, `x.to(dtype)`."""
+def to_copy(
+    input: Array, dtype: np.dtype | None = None, memory_format: Any = None, device: Any = None
+) -> Array:
+    """Copy with another dtype, `x.to(dtype)`, or to another device: whoever runs it moves it."""
     return input if dtype is None else cast(input, dtype)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import OrderedDict, namedtuple
 from collections.abc import Mapping
 from typing import Any
@@ -161,6 +162,14 @@ def _load(
                 f"checkpoint, the shape in current model is {param.shape}."
             )
             return
+    if not assign and param.is_meta and not given.is_meta:
+        warnings.warn(
+            f"for {key}: copying from a non-meta parameter in the checkpoint to a meta parameter "
+            "in the current model, which is a no-op. (Did you mean to pass `assign=True` to assign "
+            "items in the state dictionary to their corresponding key in the module instead of "
+            "copying them in place?)",
+            stacklevel=2,
+        )
     try:
         with grad_modes.no_grad():
             if assign:

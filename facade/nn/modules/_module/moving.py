@@ -7,6 +7,8 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+from leafax.functional.program.meta import NO_DATA
+
 from .... import __future__ as futures
 from ...._core import grad_modes
 from ...._core.dtypes import as_dtype
@@ -22,6 +24,10 @@ _COMPLEX = (
     "modules might not work as expected when using complex tensors as parameters or buffers. "
     "Please file an issue at https://github.com/pytorch/pytorch/issues/new?template=bug-report.yml "
     "if a complex module does not work as expected."
+)
+_TO_EMPTY = (
+    "Please use torch.nn.Module.to_empty() instead of torch.nn.Module.to() when moving module from "
+    "meta to a different device."
 )
 _CAST = "a module that is cast or moved"
 
@@ -43,14 +49,15 @@ class Moving(Members):
             if param is None:
                 continue
             grad = param.grad
-            if overwrites:
-                with grad_modes.no_grad():
-                    self._parameters[name] = new = Parameter(fn(param), param.requires_grad)
+            with grad_modes.no_grad():
+                made = fn(param)
+                if overwrites or made.is_meta != param.is_meta:
+                    self._parameters[name] = new = Parameter(made, param.requires_grad)
                     if grad is not None:
                         new.grad = fn(grad).requires_grad_(grad.requires_grad)
-                continue
-            with grad_modes.no_grad():
-                param.data = fn(param)  # nobody else may hold what it returns: it would be shared
+                    continue
+                param.data = made
+                del made  # nobody else may hold what it returns: it would be shared
                 if grad is not None:
                     grad.data = fn(grad)
             if grad is not None and param.grad is not grad:
@@ -131,9 +138,14 @@ class Moving(Members):
 
         def convert(t: Any) -> Any:
             cast = dtype if t.is_floating_point() or t.is_complex() else None
-            if layout is not None and t.dim() in (4, 5):
-                return t.to(where, cast, memory_format=layout)
-            return t.to(where, cast)
+            try:
+                if layout is not None and t.dim() in (4, 5):
+                    return t.to(where, cast, memory_format=layout)
+                return t.to(where, cast)
+            except NotImplementedError as error:
+                if str(error) != NO_DATA:
+                    raise
+                raise NotImplementedError(f"{NO_DATA} {_TO_EMPTY}") from None
 
         return self._convert(convert)
 
