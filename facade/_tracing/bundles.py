@@ -66,8 +66,6 @@ class Bundle:
         self.arrays: list[Any] | None = [t._array for t in tensors]
         self.trace: Trace | None = None
         self.tensors: list[Any] | None = None
-        for held, name in slots:
-            held[name] = None
 
     def __len__(self) -> int:
         return len(self._slots)
@@ -129,10 +127,9 @@ class Bundle:
                 ]
             else:
                 made = [inputs.make(v, self.trace) for v in self.kinds.values]
-            self.tensors = made
             for (held, name), t in zip(self._slots, made, strict=True):
                 held[name] = t
-            self.arrays = None
+            self.tensors, self.arrays = made, None
 
 
 def _resting(kind: Value, array: Any) -> Any:

@@ -201,7 +201,7 @@ def test_other_threads_read_the_state_while_the_loop_runs() -> None:
     for thread in readers:
         thread.start()
     for _ in range(60):
-        loop.optimizer._bundling.patience = 0
+        loop.optimizer._bundling.left = 1
         loop.run()
     done.set()
     for thread in readers:

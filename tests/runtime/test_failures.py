@@ -90,11 +90,11 @@ class Frozen(Plain):
 
 
 class Bundled(Dropping):
-    """The same whose optimizer's state is bundled at the second step and then at each."""
+    """The same whose optimizer's state is bundled as soon as it can be."""
 
     def __init__(self, optimizer: str) -> None:
         super().__init__(optimizer)
-        self.optimizer._bundling.patience = 0
+        self.optimizer._bundling.patience = self.optimizer._bundling.left = 1
 
 
 def copied(t: Any) -> np.ndarray:

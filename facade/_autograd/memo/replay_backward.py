@@ -193,16 +193,19 @@ def replay(trace: Trace, step: MacroStep, leaves: Sequence[Any]) -> None:
     grads, _, retained, constants = step.effects
     trace.arrays += constants
     new, kind = object.__new__, inputs._tensor_class
-    refs = trace.refs
-    for leaf, (value, in_place) in zip(leaves, grads, strict=True):
-        if in_place:
-            bump(leaf._grad)
-            rebind(leaf._grad, value)
-        else:
-            leaf._grad = grad = new(kind)
-            grad._v = value
-            grad._trace = trace
-            refs.append(ref(grad))
+    made: list[Any] = []
+    try:
+        for leaf, (value, in_place) in zip(leaves, grads, strict=True):
+            if in_place:
+                bump(leaf._grad)
+                rebind(leaf._grad, value)
+            else:
+                leaf._grad = grad = new(kind)
+                grad._v = value
+                grad._trace = trace
+                made.append(grad)
+    finally:  # however far an interrupt let it come
+        trace.refs += map(ref, made)
     for place, grad_value in retained:
         holder = trace.graph.retains[place]()
         if holder is not None:

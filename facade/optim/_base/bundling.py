@@ -17,7 +17,7 @@ from ..._core.locks import sharing
 from ..._tracing import inputs
 from ..._tracing.bundles import Bundle, holders
 
-_PATIENCE, _MOST_PATIENCE = 2, 1 << 30  # replayed steps
+_PATIENCE, _MOST_PATIENCE = 3, 1 << 30
 _FEW = 8  # tensors for which it is not worth while
 _FIELDS = frozenset({"_v", "_trace", "_array", "_stale"})  # of a tensor at rest and nothing else
 
@@ -26,14 +26,18 @@ class Bundling:
     """Memory of how an optimizer's state is bundled.
 
     Attributes:
-      calm: steps in a row that were replayed as they were recorded.
-      patience: how many that must be; twice as many whenever the state was asked for.
+      left: steps until the state is bundled, if they are all replayed as they were recorded.
+      patience: how many these are; twice as many each time.
     """
 
     def __init__(self) -> None:
-        self.calm, self.patience = 0, _PATIENCE
+        self.left, self.patience = _PATIENCE, _PATIENCE
         self._bundles: dict[int, tuple[list[int], Bundle]] = {}  # by group, with its parameters
         self._state: Any = None
+
+    def wait(self) -> None:
+        """Begin to count anew."""
+        self.left = self.patience
 
     def bundle_of(self, group: Any, params: list[Any]) -> Bundle | None:
         """Return the bundle of the state of just these parameters, if there is one."""
@@ -48,7 +52,8 @@ class Bundling:
           groups: each group, what of its parameters are updated and the names of their states.
         """
         with sharing:
-            self.patience = min(2 * self.patience, _MOST_PATIENCE)  # until it succeeds
+            self.patience = min(2 * self.patience, _MOST_PATIENCE)
+            self.wait()
             if _have_other_holders([fields["state"]]):
                 return False
             found = []
@@ -59,8 +64,12 @@ class Bundling:
                 found.append((id(group), [*map(id, params)], slots))
             if sum(len(slots) for _, _, slots in found) < _FEW:
                 return False
+            # In this order an interrupt finds either the tensors or the bundles complete.
             self._bundles = {group: (ids, Bundle(slots)) for group, ids, slots in found}
             self._state = fields.pop("state")
+            for _, _, slots in found:
+                for entry, name in slots:
+                    entry[name] = None  # type: ignore[assignment]
             return True
 
     def release(self, fields: dict[str, Any]) -> None:
@@ -71,7 +80,7 @@ class Bundling:
             for _, bundle in self._bundles.values():
                 bundle.release()
             fields.setdefault("state", self._state)
-            self.calm = 0
+            self.wait()
             self._bundles, self._state = {}, None
 
 

@@ -156,8 +156,8 @@ class Optimizer(Hyperparameters):
 
     def _step_groups(self) -> None:
         bundling = self._bundling
-        bundling.calm += 1
-        if bundling.calm > bundling.patience:
+        bundling.left -= 1
+        if not bundling.left:
             self._bundle()
         for group in self.param_groups:
             params = self.trainable(group)
@@ -167,7 +167,7 @@ class Optimizer(Hyperparameters):
     def _bundle(self) -> None:
         """Bundle the state's tensors, if nothing but steps has to do with them."""
         fields, groups = vars(self), self.param_groups
-        self._bundling.calm = 0
+        self._bundling.wait()
         alone = self.found_inf is None and local.cuts.capture is None and local.trace.inside is None
         if self.bundles and alone and "state" in fields:
             parts = [(g, self.trainable(g), self.held_names(g)) for g in groups]
@@ -193,7 +193,9 @@ class Optimizer(Hyperparameters):
             self._write_step(group, params)
 
     def _write_step(self, group: ParamGroup, params: list[Any]) -> None:
-        held = self._held(group, params)
+        held: Any
+        if "state" in self.__dict__ or (held := self._bundling.bundle_of(group, params)) is None:
+            held = [*chain.from_iterable(self.held_of(params, group))]
         sizes = len(params), len(held)
         op, numbers = self._chosen(group, sizes)
         inputs = self._entering[id(group)].as_inputs(numbers)
@@ -206,21 +208,13 @@ class Optimizer(Hyperparameters):
                     for part in parts:
                         self._write_step(group, part)
                     return
-                self._bundling.calm = 0
+                self._bundling.wait()
                 states = tuple(map(tuple, self.held_of(params, group)))
                 held = [*chain.from_iterable(states)]
                 self._record_update(op, params, states, held, numbers, counts)
         if local.cuts.capture is not None:
             again = partial(self._numbers_now, group, sizes)
             local.cuts.capture.note_numbers(again, op, inputs, numbers, group)
-
-    def _held(self, group: ParamGroup, params: list[Any]) -> list[Any] | Bundle:
-        """Return what the states of a group's parameters hold: tensors, or a bundle of them."""
-        if "state" not in vars(self):
-            bundle = self._bundling.bundle_of(group, params)
-            if bundle is not None:
-                return bundle
-        return [*chain.from_iterable(self.held_of(params, group))]
 
     def _numbers_now(self, group: ParamGroup, sizes: tuple[int, int]) -> tuple[Op, list[Any]]:
         """Return the op that would update a group now, and the numbers that would enter."""

@@ -17,6 +17,7 @@ from leafax.functional.program.op import Op
 
 from ..._core.trie import Trace, Value
 from ..._dispatch.macro_steps import MacroStep
+from ..._ops.creation.to import by_device, put_beside
 from ..._runtime.placing import place_beside
 from ..._storage.as_strided_outside import reach
 from ..._storage.lay_out import lay_out_as
@@ -176,8 +177,12 @@ def share(tensors: list[Any]) -> bool:
 def split_overlapping(params: list[Any]) -> list[list[Any]]:
     """Split parameters into lists that are updated at once: none shares elements with another.
 
-    What is updated later reads what the updates before it wrote, as PyTorch's loop does.
+    Those of a list are on one device. What is updated later reads what the updates before it wrote,
+    as PyTorch's loop does.
     """
+    groups = by_device(params)
+    if len(groups) > 1:
+        return [part for group in groups for part in split_overlapping(group)]
     parts: list[list[Any]] = [[]]
     taken: dict[int, list[tuple[int, int]]] = {}  # by memory: where each begins and ends
     for p in params:
@@ -207,5 +212,5 @@ def filled(shape: tuple[int, ...], dtype: Any, number: complex = 0.0) -> Any:
 
 def laid_beside(p: Any, made: Any) -> Any:
     """Lay a new tensor of a parameter's state out as the parameter is, and where it is."""
-    made = place_beside(p, made)
+    made = place_beside(p, put_beside(p, made))
     return lay_out_as(p, made) if made.shape == p.shape else made
