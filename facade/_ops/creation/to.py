@@ -93,6 +93,22 @@ def device_like(t: Any, device: Any) -> Any:
     return t.device
 
 
+def by_device(tensors: Any) -> list[list[Any]]:
+    """Return lists of the tensors that are on one device each."""
+    found: dict[Any, list[Any]] = {}
+    for t in tensors:
+        found.setdefault(t._v.device, []).append(t)
+    return [*found.values()]
+
+
+def put_beside(t: Any, made: Any) -> Any:
+    """Return a new tensor on the device to which `t` is committed, if it is to one."""
+    where = t._v.device
+    if where is None or isinstance(where, tuple) or where is made._v.device:
+        return made
+    return on_device(made, t.device)
+
+
 def brought_to(t: Any, other: Any) -> Any:
     """Return what is to be copied into `t` where `t` is."""
     if other._v.device is None and t._v.device is not META:

@@ -21,6 +21,7 @@ from ..._core.handle import Handle, is_trained
 from ..._dispatch.record import apply
 from ..._ops.composites.multi_tensor_writes import update_many
 from ..._ops.creation.from_data import tensor
+from ..._ops.creation.to import by_device, put_beside
 
 _norm = TABLE["linalg.vector_norm"].fn
 
@@ -71,9 +72,9 @@ def clip_grad_norm_(
     grads, order, most = _gradients(parameters), float(norm_type), float(max_norm)
     if not grads:
         return tensor(0.0)
-    if error_if_nonfinite:
-        total = get_total_norm(grads, order, error_if_nonfinite=True)
-        update_many(_SCALE, grads, total, numbers=(most,))
+    if error_if_nonfinite or len(by_device(grads)) > 1:
+        total = get_total_norm(grads, order, error_if_nonfinite)
+        _scale(grads, total, most)
         return total
     return update_many(_clip_op(order), grads, numbers=(most,))[0]
 
@@ -110,7 +111,8 @@ def clip_grad_value_(parameters: Any, clip_value: float, foreach: bool | None = 
         raise RuntimeError(_NONE)
     if any(g.is_complex() for g in grads):
         raise NotImplementedError("clamp is not supported for complex types")
-    update_many(_CLAMP, grads, numbers=(most,), counts=1 if foreach is False else 2)
+    for group in by_device(grads):
+        update_many(_CLAMP, group, numbers=(most,), counts=1 if foreach is False else 2)
 
 
 _NONE = (
@@ -133,7 +135,10 @@ def get_total_norm(
     if not tensors:
         return tensor(0.0)
     with no_grad():
-        total = apply(_norm_op(order), tensors)
+        norms = [apply(_norm_op(order), group) for group in by_device(tensors)]
+        total = norms[0]
+        if len(norms) > 1:
+            total = apply(_norm_op(order), [put_beside(total, n) for n in norms])
     if error_if_nonfinite and not total.isfinite():
         raise RuntimeError(NONFINITE.format(order))
     return total
@@ -145,7 +150,12 @@ def clip_grads_with_norm_(
     """Scale the gradients by `max_norm / (total_norm + 1e-6)`, where that is less than 1."""
     grads, most = _gradients(parameters), float(max_norm)
     if grads:
-        update_many(_SCALE, grads, total_norm, numbers=(most,))
+        _scale(grads, total_norm, most)
+
+
+def _scale(grads: Any, total: Any, most: float) -> None:
+    for group in by_device(grads):
+        update_many(_SCALE, group, put_beside(group[0], total), numbers=(most,))
 
 
 def _gradients(parameters: Any) -> list[Any]:
