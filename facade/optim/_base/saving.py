@@ -9,6 +9,7 @@ from typing import Any
 
 from ..._core.dtypes import float32
 from ..._core.handle import Handle
+from ..._ops.creation.to import put_beside
 from ..._runtime.placing import followers, place_beside
 from .groups import ParamGroup, ParamGroups
 
@@ -121,7 +122,7 @@ def _fitted(p: Any, held: Any, wide: bool, name: Any = None) -> Any:
       name: of the entry in the state.
     """
     if isinstance(held, Handle):
-        x: Any = held
+        x: Any = put_beside(p, held)
         if name == "step":
             return x.to(dtype=float32) if wide else x
         return x.to(dtype=p.dtype) if p.is_floating_point() else x
