@@ -8,6 +8,7 @@ True
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from typing import Any
 
 from . import cpu as _cpu
@@ -16,10 +17,12 @@ from ._core.dtypes import ALL as _ALL
 from ._core.dtypes import device as _device
 
 __all__ = [
-    "current_accelerator", "current_device_idx", "current_device_index", "device_count",
-    "device_index", "empty_cache", "get_device_capability", "is_available",
-    "max_memory_allocated", "memory_allocated", "memory_reserved", "set_device_idx",
-    "set_device_index", "synchronize",
+    "Graph", "current_accelerator", "current_device_idx", "current_device_index",
+    "current_stream", "device_count", "device_index", "empty_cache", "empty_host_cache",
+    "get_device_capability", "get_memory_info", "is_available", "max_memory_allocated",
+    "max_memory_reserved", "memory_allocated", "memory_reserved", "memory_stats",
+    "reset_accumulated_memory_stats", "reset_peak_memory_stats", "set_device_idx",
+    "set_device_index", "set_stream", "synchronize",
 ]  # fmt: skip
 
 
@@ -115,6 +118,63 @@ def memory_reserved(device: Any = None, /) -> int:
     """Return the bytes that XLA took from the GPU."""
     _need()
     return _cuda.memory_reserved(device)
+
+
+def max_memory_reserved(device: Any = None, /) -> int:
+    """Return the most bytes that XLA took from the GPU."""
+    _need()
+    return _cuda.max_memory_reserved(device)
+
+
+def memory_stats(device: Any = None, /) -> OrderedDict[str, int]:
+    """Return the statistics of a GPU's memory under PyTorch's names."""
+    _need()
+    return _cuda.memory_stats(device)
+
+
+def get_memory_info(device: Any = None, /) -> tuple[int, int]:
+    """Return the bytes of a GPU that are free for XLA, and all that XLA may take."""
+    _need()
+    return _cuda.mem_get_info(device)
+
+
+def reset_peak_memory_stats(device: Any = None, /) -> None:
+    """Begin anew to look for the most memory that is used."""
+    _need()
+    _cuda.reset_peak_memory_stats(device)
+
+
+def reset_accumulated_memory_stats(device: Any = None, /) -> None:
+    """Do nothing: XLA counts since the process started."""
+    _need()
+
+
+def empty_host_cache() -> None:
+    """Do nothing: XLA keeps the memory of the host that it pins."""
+    _need()
+
+
+def current_stream(device: Any = None, /) -> Any:
+    """Return the queue that this thread has entered, or the default one."""
+    _need()
+    return _cuda.current_stream(device)
+
+
+def set_stream(stream: Any, /) -> None:
+    """Make a queue the current one, in name."""
+    _need()
+    _cuda.set_stream(stream)
+
+
+class Graph:
+    """Stand for a graph of kernels: a training step is one program already."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        _need()
+        raise NotImplementedError(
+            "leafax has no torch.accelerator.Graph: a training step is one program already; leave "
+            "the graph out"
+        )
 
 
 def get_device_module(device: Any = None) -> Any:

@@ -2,11 +2,35 @@
 
 from __future__ import annotations
 
+import itertools
+import threading
 import time
 from typing import Any
 
 from .._core.dtypes import device as device_class
 from .._runtime.observation import synchronize
+
+_numbers = itertools.count(1)
+
+
+class _Entered(threading.local):
+    """The streams that this thread has entered, by their devices."""
+
+    def __init__(self) -> None:
+        self.streams: dict[Any, Any] = {}
+
+
+_entered = _Entered()
+
+
+def entered_stream(device: Any) -> Any:
+    """Return the stream that this thread has entered on a device; None for the default one."""
+    return _entered.streams.get(device)
+
+
+def enter_stream(stream: Any) -> None:
+    """Make a stream its device's current one, in name."""
+    _entered.streams[stream.device] = stream
 
 
 class Stream:
@@ -15,12 +39,17 @@ class Stream:
     Args:
       device: the device; by default the CPU.
       priority: accepted for PyTorch's sake.
-    """
 
-    stream_id = 0
+    Attributes:
+      stream_id: its number; 0 is the default stream's.
+    """
 
     def __init__(self, device: Any = None, priority: int = 0, **kwargs: Any) -> None:
         self.device = device_class("cpu" if device is None else device)
+        self.priority = priority
+        number = kwargs.get("stream_id", 0 if self.device.type == "cpu" else None)
+        self.stream_id = next(_numbers) if number is None else int(number)
+        self._before: Any = None
 
     @property
     def device_type(self) -> str:
@@ -28,6 +57,14 @@ class Stream:
         return str(self.device.type)
 
     device_index = property(lambda self: -1 if self.device.index is None else self.device.index)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Stream):
+            return NotImplemented
+        return (self.device, self.stream_id) == (other.device, other.stream_id)
+
+    def __hash__(self) -> int:
+        return hash((self.device, self.stream_id))
 
     def query(self) -> bool:
         """Tell whether all is done: it is once it is waited for."""
@@ -51,10 +88,14 @@ class Stream:
         return event
 
     def __enter__(self) -> Stream:
+        self._before = _entered.streams.get(self.device)
+        enter_stream(self)
         return self
 
     def __exit__(self, *exc_info: object) -> None:
-        pass
+        _entered.streams.pop(self.device, None)
+        if self._before is not None:
+            enter_stream(self._before)
 
     def __repr__(self) -> str:
         where = f"device_type={self.device_type}, device_index={self.device_index}"
@@ -66,7 +107,8 @@ class Event:
 
     Args:
       device: the device; by default the CPU.
-      enable_timing: whether times are asked for; recording then waits for what is recorded.
+      enable_timing: whether times are asked for; recording then runs what is recorded, and waits
+        for it: it cuts a training step into several programs, which cost more than one.
     """
 
     def __init__(
@@ -108,20 +150,29 @@ class Event:
             raise RuntimeError("Both events must be recorded before calculating elapsed time.")
         return (end_event._time - self._time) * 1e3
 
+    def __repr__(self) -> str:
+        index = -1 if self.device.index is None else self.device.index
+        return (
+            f"torch.Event device_type={self.device.type}, device_index={index}, event_flag=0, "
+            f"event_id=0"
+        )
+
 
 class StreamContext:
-    """A block that is to run in a stream; there is one order, so it changes nothing."""
+    """A block in which a stream is the current one of its device; None changes nothing."""
 
     def __init__(self, stream: Any) -> None:
         self.stream = stream
 
     def __enter__(self) -> None:
-        pass
+        if self.stream is not None:
+            self.stream.__enter__()
 
     def __exit__(self, *exc_info: object) -> None:
-        pass
+        if self.stream is not None:
+            self.stream.__exit__(*exc_info)
 
 
 def stream(stream: Any) -> StreamContext:
-    """Return a block that is to run in a stream: there is one order."""
+    """Return a block in which a stream is the current one of its device."""
     return StreamContext(stream)

@@ -5,6 +5,7 @@ from typing import Any
 from .._core import missing_names as _missing_names
 from .._runtime.observation import synchronize as _synchronize
 from . import amp as amp
+from ._capabilities import get_capabilities as get_capabilities
 
 
 def is_available() -> bool:

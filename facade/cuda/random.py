@@ -1,4 +1,7 @@
-"""PyTorch's `torch.cuda.random`: leafax has one generator for all devices."""
+"""PyTorch's `torch.cuda.random`: with a GPU, the one generator that all devices draw from.
+
+Without a GPU nothing draws there, so that seeding changes nothing, as in PyTorch.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from .._ops.creation.generator import initial_seed as _initial_seed
 from .._ops.creation.generator import manual_seed as _manual_seed
 from .._ops.creation.generator import seed as _seed
 from .._ops.creation.generator import set_rng_state as _set
+from ._devices import find_gpu, need_gpu
 
 __all__ = [
     "get_rng_state", "get_rng_state_all", "initial_seed", "manual_seed", "manual_seed_all", "seed",
@@ -19,7 +23,12 @@ __all__ = [
 
 
 def get_rng_state(device: Any = "cuda") -> Any:
-    """Return the state of the generator."""
+    """Return the state of the generator.
+
+    Raises:
+      AssertionError: there is no GPU.
+    """
+    find_gpu(device)
     return _get()
 
 
@@ -30,28 +39,44 @@ def get_rng_state_all() -> list[Any]:
 
 def set_rng_state(new_state: Any, device: Any = "cuda") -> None:
     """Set the state of the generator."""
-    _set(new_state)
+    if list_gpus():
+        find_gpu(device)
+        _set(new_state)
 
 
 def set_rng_state_all(new_states: Iterable[Any]) -> None:
     """Set the state of the generator to the first of the states."""
     for state in list(new_states)[:1]:
-        _set(state)
+        set_rng_state(state)
 
 
 def manual_seed(seed: int) -> None:
     """Seed the generator."""
-    _manual_seed(seed)
+    if list_gpus():
+        _manual_seed(seed)
+
+
+def manual_seed_all(seed: int) -> None:
+    """Seed the generator."""
+    manual_seed(seed)
 
 
 def seed() -> None:
     """Seed the generator by chance."""
-    _seed()
+    if list_gpus():
+        _seed()
+
+
+def seed_all() -> None:
+    """Seed the generator by chance."""
+    seed()
 
 
 def initial_seed() -> int:
-    """Return the seed of the generator."""
+    """Return the seed of the generator.
+
+    Raises:
+      AssertionError: there is no GPU.
+    """
+    need_gpu()
     return _initial_seed()
-
-
-manual_seed_all, seed_all = manual_seed, seed
