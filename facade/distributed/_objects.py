@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-import pickle
 from typing import Any
 
-import numpy as np
-
-from .._core.processes import collectives
-from .._core.processes.group import ProcessGroup
+from .._core.processes.objects import gather_objects
 from ._tensors import member, place_in_group
 
 __all__ = [
     "all_gather_object", "broadcast_object_list", "gather_object", "scatter_object_list",
 ]  # fmt: skip
 
-_SHORTEST = 256  # bytes; lengths are rounded up to powers of two, so that few programs are compiled
-
 
 def all_gather_object(object_list: list[Any], obj: Any, group: Any = None) -> None:
     """Put the objects of all processes into the list, in order."""
     pg = member(group, "all_gather_object")
     if pg is not None:
-        object_list[: pg.size()] = _everybodys(pg, obj, "all_gather_object")
+        object_list[: pg.size()] = gather_objects(pg, obj, "all_gather_object")
 
 
 def gather_object(
@@ -38,7 +32,7 @@ def gather_object(
         raise ValueError("Argument ``gather_list`` must be specified on destination rank.")
     if not here and object_gather_list:
         raise ValueError("Argument ``gather_list`` must NOT be specified on non-destination ranks.")
-    found = _everybodys(pg, obj, "gather_object")
+    found = gather_objects(pg, obj, "gather_object")
     if object_gather_list:
         object_gather_list[: pg.size()] = found
 
@@ -54,7 +48,7 @@ def broadcast_object_list(
     place = place_in_group(pg, src, group_src, "broadcast_object_list")
     if pg.size() > 1:
         own = list(object_list) if pg.rank() == place else None
-        found = _everybodys(pg, own, "broadcast_object_list")[place]
+        found = gather_objects(pg, own, "broadcast_object_list")[place]
         if pg.rank() != place:
             object_list[:] = found
 
@@ -77,21 +71,5 @@ def scatter_object_list(
         raise ValueError(
             f"scatter_object_list: expected a list of {pg.size()} objects, one for each process"
         )
-    found = _everybodys(pg, own, "scatter_object_list")[place]
+    found = gather_objects(pg, own, "scatter_object_list")[place]
     scatter_object_output_list[0] = found[pg.rank()]
-
-
-def _everybodys(group: ProcessGroup, obj: Any, what: str) -> list[Any]:
-    """Return the objects of all processes."""
-    if group.size() == 1:
-        return [obj]
-    data = np.frombuffer(pickle.dumps(obj), np.uint8)
-    (lengths,) = collectives.gather_arrays(group, [np.array([data.size], np.int64)], what)
-    longest = max(_SHORTEST, 1 << int(lengths.max() - 1).bit_length())
-    padded = np.zeros(longest, np.uint8)
-    padded[: data.size] = data
-    (rows,) = collectives.gather_arrays(group, [padded], what)
-    return [
-        pickle.loads(row[: int(length)].tobytes())
-        for row, (length,) in zip(rows, lengths, strict=True)
-    ]

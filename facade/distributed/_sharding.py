@@ -19,7 +19,7 @@ from leafax.functional.execution.several_devices import several
 from .._core.handle import Handle
 from .._ops.creation.from_data import as_tensor
 from .._runtime.observation import observe
-from .._runtime.placing import in_auto_mode, place_all
+from .._runtime.placing import in_auto_mode, place_all, shortened
 from .._tracing.inputs import from_array
 
 
@@ -84,7 +84,7 @@ def sharding_for(mesh: Any, spec: Any, shape: Iterable[int], name: str) -> Named
                 f"{-(-shape[d] // parts) * parts}, or give such tensors P() by a rule before "
                 f"this one"
             )
-    made: NamedSharding = in_auto_mode(NamedSharding(mesh, spec))
+    made: NamedSharding = in_auto_mode(NamedSharding(mesh, shortened(spec)))
     return made
 
 
