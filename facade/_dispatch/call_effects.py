@@ -14,6 +14,7 @@ from .._core.view_ops import Lens
 from .._core.warn_once import warnings_due
 from .._host.rule import memory_of
 from .._tracing import inputs
+from .._tracing.draws import is_draw
 from .._tracing.inputs import rests
 from .._tracing.undo import Write
 from .call_results import Constant, Fresh, FreshView, Given, Result, View
@@ -50,6 +51,8 @@ class Before:
         if state.mode is not self.state.mode or path and path[0].parent is not self.state:
             return
         if _notes(trace) != self.graph or warnings_due() != self.warned:  # it may warn again
+            return
+        if any(is_draw(s.entry) for s in path):  # each call takes keys of its own
             return
         new = {v for s in path for v in s.values}
         entries = self._entries([s.value for s in path if type(s.entry) is Input], new)

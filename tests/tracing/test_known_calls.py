@@ -195,3 +195,26 @@ def test_warnings_come_at_every_call() -> None:
             warnings.simplefilter("always")
             leafax.nn.functional.softmax(x * 1)
         assert len(caught) == 1
+
+
+def test_a_known_call_draws_numbers_of_its_own() -> None:
+    """Also where others have drawn before it in the same step."""
+    x = leafax.ones(2, 4, 8)
+
+    def masks() -> list[Any]:
+        weight = leafax.ones(2, 4, 8, requires_grad=True)
+        found = []
+        for _ in range(3):
+            y = leafax.nn.functional.scaled_dot_product_attention(x, x, weight, dropout_p=0.5)
+            found.append(leafax.nn.functional.dropout(weight * y, 0.5))
+        leafax.synchronize()
+        return [mask.tolist() for mask in found]
+
+    for _ in range(TURNS):
+        leafax.manual_seed(0)
+        first = masks()
+        assert first[0] != first[1] != first[2]
+        leafax.manual_seed(0)
+        assert masks() == first
+        drawn = leafax.default_generator.get_state().view(leafax.int64)[1]
+        assert drawn.item() == 6
