@@ -26,6 +26,14 @@ class Follower(Protocol):
 followers: WeakSet[Any] = WeakSet()
 
 
+def shortened(spec: PartitionSpec) -> PartitionSpec:
+    """Return a spec without the dimensions at its end that nothing splits, as XLA returns it."""
+    entries = [*spec]
+    while entries and entries[-1] in (None, ()):
+        entries.pop()
+    return PartitionSpec(*entries)
+
+
 def in_auto_mode(sharding: Any) -> Any:
     """Return a sharding over a mesh whose axes XLA fills in, as leafax's programs need."""
     if not isinstance(sharding, NamedSharding):
@@ -95,5 +103,5 @@ def place_beside(p: Any, t: Any) -> Any:
     if len(shape) != len(spec):
         spec = []
     kept = [s if n == m else None for s, n, m in zip(spec, shape, p.shape, strict=False)]
-    _put(t, NamedSharding(where.mesh, PartitionSpec(*kept)))
+    _put(t, NamedSharding(where.mesh, shortened(PartitionSpec(*kept))))
     return t

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
+from jax._src.array import ArrayImpl  # JAX has no public way to take an array off its device
 from jax.experimental.shard_alike import shard_alike
 from jax.sharding import NamedSharding, PartitionSpec
 
@@ -38,6 +39,24 @@ def is_spread(array: Any) -> bool:
     return isinstance(array, jax.Array) and array.sharding.num_devices > 1
 
 
+def alone(array: jax.Array) -> jax.Array:
+    """Return what lies whole on each device as an array on one, which nobody asked for.
+
+    Args:
+      array: whole on each device.
+
+    Returns:
+      The array on the first of them, not committed to it; nothing is copied or waited for.
+
+    >>> import jax.numpy as jnp
+    >>> from leafax.functional.execution.several_devices import alone
+    >>> alone(jnp.ones(3)).committed
+    False
+    """
+    part = array.addressable_data(0)
+    return ArrayImpl(array.aval, part.sharding, [part], committed=False)  # type: ignore[list-item]
+
+
 class Homes:
     """Outputs of a program that replace an input, on several devices.
 
@@ -50,12 +69,13 @@ class Homes:
         self._inputs = tuple({i: None for _, i in pairs})
         self._tied = False
 
-    def enter(self, args: Sequence[Any], forget: Callable[[], None]) -> Sequence[Any]:
+    def enter(self, args: Sequence[Any], run_whole: Callable[[], None]) -> Sequence[Any]:
         """Return a program's arguments as they enter it.
 
         Args:
           args: one an input.
-          forget: releases the executable, where it was compiled for one device.
+          run_whole: has the program compiled anew, and whole: op by op data would be moved back
+            and forth, and XLA's collectives on CPUs wait for each other.
         """
         alone = [i for i in self._inputs if not getattr(args[i], "committed", False)]
         if self._tied and not alone:
@@ -64,8 +84,8 @@ class Homes:
         if where is None:
             return args
         if not self._tied:
-            forget()
             self._tied = True
+            run_whole()
         if alone and isinstance(where, NamedSharding):
             everywhere = NamedSharding(where.mesh, PartitionSpec())
             args = list(args)
@@ -80,12 +100,4 @@ class Homes:
         found = list(outputs)
         for k, i in self._pairs:
             found[k] = shard_alike(args[i], found[k])[1]
-        return tuple(found)
-
-    def settle(self, outputs: tuple[Any, ...], args: Sequence[Any]) -> tuple[Any, ...]:
-        """Move arrays to where those lie that they replace."""
-        found = list(outputs)
-        for k, i in self._pairs:
-            if is_spread(args[i]) and found[k].sharding != args[i].sharding:
-                found[k] = jax.device_put(found[k], args[i].sharding)
         return tuple(found)
