@@ -2,6 +2,7 @@
 
     python benchmarks/run.py                 # everything, writes benchmarks/results.md
     python benchmarks/run.py mlp gpt         # some of it, prints only
+    python benchmarks/run.py --device cuda   # on an accelerator: see devices.py, results-cuda.md
 
 Contenders take turns (`turns.py`), so that a noisy machine is noisy for all; what is quoted is the
 median of the ratios of their turns. Batches are NumPy arrays made beforehand; a step begins by
@@ -29,6 +30,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "examples")]
 
 import calls  # noqa: E402
 import changing  # noqa: E402
+import devices  # noqa: E402
 import episodes  # noqa: E402
 import first_steps  # noqa: E402
 import handwritten  # noqa: E402
@@ -335,7 +337,18 @@ def main() -> None:
         help=f"{', '.join((*TURNS, *TABLES))}, recording, calls, memory, lowerings, weights",
     )
     parser.add_argument("--rounds", type=int, help="turns that each contender has")
+    parser.add_argument("--device", choices=("cpu", "cuda", "tpu"), help="measure this device")
+    parser.add_argument("--precision", choices=("highest", "high"), default="high")
+    parser.add_argument("--size", choices=tuple(devices.SIZES), default="full")
+    parser.add_argument("--steps", type=int, default=30, help="timed steps on the device")
     given = parser.parse_args()
+    if given.device:
+        chosen = given.programs or devices.PROGRAMS
+        text = devices.report(chosen, given.device, given.precision, given.size, given.steps)
+        print(text)
+        if not given.programs and given.size == "full":
+            (HERE / f"results-{given.device}.md").write_text(text)
+        return
     chosen = given.programs or [
         *TURNS, "recording", "calls", *TABLES, "memory", "lowerings", "weights",
     ]  # fmt: skip
