@@ -20,8 +20,10 @@ from .._inside.looking import Looking
 from .._models.calls import Borrowed
 from .._models.freezing import Freezing
 from .._models.freezing import differentiable as differentiable
+from .._models.recomputing import Recomputing
 from .._models.select import Tensors, near
 from .child import FlaxChild
+from .module_methods import ModuleMethods
 
 
 class Incompatible(NamedTuple):
@@ -31,7 +33,7 @@ class Incompatible(NamedTuple):
     unexpected_keys: list[str]
 
 
-class Model(Freezing, Looking):
+class Model(Freezing, Looking, Recomputing, ModuleMethods):
     """Base of `adapters.linen.Model` and `adapters.nnx.Model`."""
 
     # ------------------------------------------------------------ what subclasses say

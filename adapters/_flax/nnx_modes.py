@@ -39,6 +39,10 @@ class Modes(model.Model):
             ]
         return found
 
+    def _known_parts(self) -> list[str]:
+        paths = [path for path, _ in nnx.iter_modules(self._module) if path]
+        return [".".join(map(str, path[:n])) for path in paths for n in range(1, len(path) + 1)]
+
     def _tell_untold(self, module: Any) -> None:
         """Make layers train that were not told whether to when they were made."""
         for _, part in nnx.iter_modules(module):
@@ -115,6 +119,26 @@ class Modes(model.Model):
                 off, known = shared.quiet.pop(module), shared.modes.get(module)
                 self._switch(module, "deterministic", off if known is None else not known)
         shared.tokens.clear()
+
+    def _parts(self) -> list[str]:
+        return [".".join(map(str, path)) for path, _ in nnx.iter_modules(self._module) if path]
+
+    def _recompute(self, paths: set[str]) -> None:
+        for path, module in nnx.iter_modules(self._module):
+            self._shared.recomputed.pop(module, None)
+            if ".".join(map(str, path)) in paths:
+                self._shared.recomputed[module] = True
+        self._shared.again.clear()
+
+    def _recomputed(self) -> frozenset[str]:
+        """Return the paths of the modules that backward calls again, seen from this one."""
+        chosen, again = self._shared.recomputed, self._shared.again
+        if chosen and self._module not in again:
+            found = nnx.iter_modules(self._module)
+            again[self._module] = frozenset(
+                ".".join(map(str, path)) for path, part in found if part in chosen
+            )
+        return again[self._module] if chosen else frozenset()
 
     def _quiet(self) -> set[str]:
         held = self._shared.quiet_parameters
