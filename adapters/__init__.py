@@ -4,6 +4,7 @@ What is here takes models of both Flax libraries and `leafax.nn.Module`.
 """
 
 from ._models.summary import summary as summary
+from .checkpointing import checkpoint as checkpoint
 from .freezing import freeze as freeze
 from .freezing import groups as groups
 from .freezing import layerwise_groups as layerwise_groups

@@ -26,6 +26,7 @@ from ._flax.linen_given import check, checked_rules, tie
 from ._flax.linen_part import Part
 from ._models import calls
 from ._models.depth import uses
+from ._models.recomputing import parents
 from ._models.select import Tensors, near, parts_within
 from ._modules.linen_module import FromModule as FromModule
 from ._modules.linen_module import from_module as from_module
@@ -82,6 +83,7 @@ class Model(model.Model):
         self._quiet_parts: frozenset[Path] = frozenset()
         self._evaluating: frozenset[Path] = frozenset()
         self._dtype: Any = None
+        self._recomputed: frozenset[str] = frozenset()
         self._pures: dict[Any, Apply] = {}
         self._parts_made: dict[bool, dict[Path, Any]] = {}
 
@@ -142,7 +144,8 @@ class Model(model.Model):
         flags = () if function is None else calls.flags_of(function)
         kwargs, training = calls.with_flags(flags, self._training, args, kwargs)
         dtype = self._dtype or model.autocast_dtype()
-        key = (method, training, self._still, self._evaluating, self._quiet_parts, dtype)
+        state = self._still, self._evaluating, self._quiet_parts, self._recomputed
+        key = (method, training, dtype, *state)
         pure = self._pures.get(key)
         if pure is None:
             pure = self._pures[key] = self._pure(method, training, bool(flags), dtype)
@@ -168,7 +171,8 @@ class Model(model.Model):
         evaluating = self._evaluating | self._quiet_parts
         if not training and not flagged:
             evaluating = frozenset({()})
-        mode = Mode(training, tuple(sorted(mutable)), self._still, evaluating, dtype)
+        written = tuple(sorted(mutable))
+        mode = Mode(training, written, self._still, evaluating, dtype, self._recomputed)
         layout = (self._treedef, tuple(self._paths))
         return calls.shared(Apply(self._module, method, layout, mode, self._rngs))
 
@@ -220,6 +224,12 @@ class Model(model.Model):
 
     def _quiet(self) -> set[str]:
         return set(self._quiet_names)
+
+    def _parts(self) -> list[str]:
+        return parents([*self._parameters, *self._buffers])
+
+    def _recompute(self, paths: set[str]) -> None:
+        self._recomputed = frozenset(paths)
 
     def compute_in(self, dtype: Any) -> Self:
         self._dtype = model.compute_dtype(dtype)

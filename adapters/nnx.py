@@ -108,10 +108,11 @@ class Model(Attributes):
         if flags:
             kwargs, training = calls.with_flags(flags, training, args, kwargs)
         dtype = self._shared.dtype or model.autocast_dtype()
-        key = (method, training, dtype)
+        recomputed = self._recomputed()
+        key = (method, training, dtype, recomputed)
         pure = view.pures.get(key)
         if pure is None:
-            pure = view.pures[key] = self._pure(view, method, training, dtype)
+            pure = view.pures[key] = self._pure(view, method, training, dtype, recomputed)
         if not self._shared.borrowed.settled:
             self._shared.borrowed.settle(training)
         leaves = tuple(swap.get(id(t), t) for t in view.leaves) if swap else view.leaves
@@ -119,7 +120,9 @@ class Model(Attributes):
             args, kwargs = tuple(map(_forked, args)), {n: _forked(x) for n, x in kwargs.items()}
         return self._record(pure, view.leaves, leaves, args, kwargs)
 
-    def _pure(self, view: View, method: str, training: bool, dtype: Any) -> Merge:
+    def _pure(
+        self, view: View, method: str, training: bool, dtype: Any, recomputed: frozenset[str]
+    ) -> Merge:
         impls = tuple(self._shared.keys.get(t) for t in view.leaves)
         still = frozenset(
             i for i, (name, kind) in enumerate(zip(view.names, view.kinds, strict=True))
@@ -140,6 +143,7 @@ class Model(Attributes):
                 method,
                 draws,
                 dtype,
+                recomputed,
             )
         )
 

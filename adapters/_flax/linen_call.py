@@ -16,6 +16,7 @@ from leafax.functional.program.paths import paths
 
 from .._models import calls
 from .error_places import placed_errors
+from .recomputed import linen_recomputed
 
 Path = tuple[str, ...]
 
@@ -32,6 +33,7 @@ class Mode(NamedTuple):
     still: frozenset[str]  # statistics that stay as they are, as `collection.path`
     evaluating: frozenset[Path]  # parts that are in evaluation mode by themselves
     dtype: Any = None  # what layers without a `dtype` of their own compute in
+    recomputed: frozenset[str] = frozenset()  # submodules that backward calls again
 
 
 class NotAssigned(AttributeError):
@@ -102,7 +104,8 @@ class Apply(calls.Pure):
         method = None if self.method == "__call__" else self.method
         switch = bool(self.norms or self.mode.evaluating)
         scope = nn.intercept_methods(self.switch_off) if switch else contextlib.nullcontext()
-        with scope, self.computing(), placed_errors(_path_of):
+        again = linen_recomputed(self.mode.recomputed)
+        with scope, self.computing(), placed_errors(_path_of), again:
             out = self.module.apply(
                 variables, *args, rngs=rngs, mutable=mutable, method=method, **kwargs
             )

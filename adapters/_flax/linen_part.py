@@ -116,6 +116,14 @@ class Part(model.Model):
         n = len(self._before)
         return {s[n:] for s in self._root._quiet() if s.startswith(self._before)}
 
+    def _parts(self) -> list[str]:
+        n = len(self._before)
+        return [path[n:] for path in self._root._parts() if path.startswith(self._before)]
+
+    def _recompute(self, paths: set[str]) -> None:
+        others = {p for p in self._root._recomputed if not p.startswith(self._before)}
+        self._root._recompute(others | {self._before + path for path in paths})
+
     def compute_in(self, dtype: Any) -> Self:
         raise RuntimeError("tell the whole model what to compute in, not a part of it")
 

@@ -19,6 +19,7 @@ from .._models.by_id import ById
 from .._models.select import check_rule
 from .error_places import placed_errors
 from .nnx_edits import plain_attributes, refuse_edits
+from .recomputed import NnxRecomputed
 
 #: Layers that are linear in their variable `kernel`.
 LINEAR = {nnx.Linear: "dense", nnx.LinearGeneral: "general", nnx.Conv: "conv", nnx.Einsum: "einsum"}
@@ -48,9 +49,11 @@ class Shared:
       modes: modules that were told to train (True) or to evaluate.
       still: modules whose statistics are stopped, and what their flag was before.
       quiet: modules whose dropout is stopped, likewise; `quiet_parameters` were frozen so.
+      recomputed: modules that backward calls again.
       structure: counts changes of the module's attributes; what follows is forgotten then.
       models, views: of submodules; views by mode.
       flags, tokens: the attributes that switch modes, and their values.
+      again: paths of the modules that backward calls again, seen from a module.
     """
 
     def __init__(self, rules: Mapping[type, str]) -> None:
@@ -61,6 +64,7 @@ class Shared:
         self.dtype: Any = None
         self.modes, self.still = ById(), ById()
         self.quiet, self.quiet_parameters = ById(), ById()
+        self.recomputed = ById()
         self.hooks: dict[int, tuple[Any, Any]] = {}  # of parts: the module, and its hook
         self.restructured()
 
@@ -69,7 +73,7 @@ class Shared:
         return next((self.rules[c] for c in kind.__mro__ if c in self.rules), "buffer")
 
     def restructured(self) -> None:
-        self.models, self.flags, self.tokens = ById(), ById(), ById()
+        self.models, self.flags, self.tokens, self.again = ById(), ById(), ById(), ById()
         self.views: dict[Any, View] = {}
 
 
@@ -165,9 +169,11 @@ class Merge(calls.Pure):
         method: str,
         draws: bool,
         dtype: Any = None,
+        recomputed: frozenset[str] = frozenset(),
     ) -> None:
-        super().__init__(name, graphdef, treedef, names, kinds, impls, still, method, draws, dtype)
-        self.draws, self.dtype = draws, dtype
+        facts = graphdef, treedef, names, kinds, impls, still, method, draws, dtype, recomputed
+        super().__init__(name, *facts)
+        self.draws, self.dtype, self.recomputed = draws, dtype, recomputed
         self.graphdef, self.treedef, self.names = graphdef, treedef, names
         self.kinds, self.impls, self.still, self.method = kinds, impls, still, method
         self.keys = [i for i, impl in enumerate(impls) if impl is not None]
@@ -194,6 +200,8 @@ class Merge(calls.Pure):
             scopes.enter_context(_changed_classes(module, _named))
             for tagger in _TAGGERS.get():
                 scopes.enter_context(_tagged(module, tagger))
+            if self.recomputed:
+                scopes.enter_context(_tagged(module, NnxRecomputed(self.recomputed)))
             out = getattr(module, self.method)(*args, **kwargs)
         refuse_edits(self.method, before, module, self.names, self.kinds)
         return out, self.changed(nnx.state(module), held, leaves)

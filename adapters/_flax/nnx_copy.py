@@ -14,7 +14,7 @@ from flax import nnx
 from .nnx_call import Shared
 from .nnx_leaves import Slot
 
-_BY_MODULE = ("modes", "still", "quiet")
+_BY_MODULE = ("modes", "still", "quiet", "recomputed")
 
 
 def described(module: Any, shared: Shared) -> dict[str, Any]:
@@ -47,7 +47,7 @@ def restored(known: dict[str, Any]) -> tuple[Any, Shared]:
     shared.dtype, shared.adapters = known["dtype"], known["adapters"]
     parts: dict[Any, Any] = dict(nnx.iter_modules(module))
     for name in _BY_MODULE:
-        getattr(shared, name).update((parts[path], value) for path, value in known[name])
+        getattr(shared, name).update((parts[path], value) for path, value in known.get(name, ()))
     for t, impl, quiet in zip(
         _tensors(state), known["keys"], known["quiet_parameters"], strict=True
     ):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any
 
@@ -11,10 +10,9 @@ import jax
 import leafax
 from leafax.functional.lowering.keys import with_keys
 from leafax.functional.lowering.tags import tag
-from leafax.functional.program.paths import select
 
 from .._models.calls import Pure, abstract
-from .._models.select import near
+from .._models.select import matches, matching, near
 from .boundary import Boundary
 from .split import Split, split
 
@@ -35,7 +33,7 @@ class Tagger:
     def __call__(self, path: str, call: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         count = self.seen.get(path, 0)
         self.seen[path] = count + 1
-        watched, forward, both = (any(_matches(p, path) for p in some) for some in self.names)
+        watched, forward, both = (any(matches(p, path) for p in some) for some in self.names)
         if forward or both:
             args = self.tagged(Boundary("in", path, count), args)
         out = call(*args, **kwargs)
@@ -74,26 +72,6 @@ def plan_of(pure: Pure, names: Any, arguments: Any) -> Split:
             )
     pure.splits[key] = made
     return made
-
-
-def matching(patterns: tuple[Any, ...], paths: list[str]) -> set[str]:
-    return {path for path in paths if any(_matches(p, path) for p in patterns)}
-
-
-def _matches(pattern: Any, path: str) -> bool:
-    """Return True if a pattern means this very submodule, not one that it lies in."""
-    if isinstance(pattern, re.Pattern):
-        return pattern.fullmatch(path) is not None
-    if pattern == path:
-        return True
-    whole = pattern.split(".")
-    if "**" not in whole and len(whole) != path.count(".") + 1:
-        return False
-    try:
-        select({path: 0}, pattern)
-    except ValueError:
-        return False
-    return bool(path)
 
 
 def _is_tensor(x: Any) -> bool:

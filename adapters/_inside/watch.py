@@ -17,10 +17,10 @@ import leafax
 from leafax.autograd.graph import RemovableHandle
 
 from .._models.calls import Pure, record, with_tensors
-from .._models.select import near
+from .._models.select import matching, near
 from .backward_hooks import BackwardState
 from .boundary import Boundary
-from .tagging import matching, plan_of
+from .tagging import plan_of
 
 
 class Watched(Mapping[str, Any]):

@@ -66,6 +66,27 @@ def _below(tensors: Tensors, kind: type, classes: dict[str, type]) -> set[str]:
     return chosen
 
 
+def matching(patterns: tuple[Any, ...], paths: list[str]) -> set[str]:
+    """Return the paths of the submodules that patterns mean."""
+    return {path for path in paths if any(matches(p, path) for p in patterns)}
+
+
+def matches(pattern: Any, path: str) -> bool:
+    """Return True if a pattern means this very submodule, not one that it lies in."""
+    if isinstance(pattern, re.Pattern):
+        return pattern.fullmatch(path) is not None
+    if pattern == path:
+        return True
+    whole = pattern.split(".")
+    if "**" not in whole and len(whole) != path.count(".") + 1:
+        return False
+    try:
+        select({path: 0}, pattern)
+    except ValueError:
+        return False
+    return bool(path)
+
+
 RULES = ("trainable", "buffer", "frozen")
 
 

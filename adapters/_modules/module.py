@@ -12,12 +12,14 @@ from .._inside.watch import Watched
 from .._models import stillness
 from .._models.freezing import Freezing
 from .._models.kernel import Kernel
+from .._models.recomputing import Recomputing
 from .._models.select import Tensors, parts_within
 from .lora import AdaptersOf, kernel_of
+from .recomputed import recompute
 from .watch import watch
 
 
-class ModuleView(Freezing):
+class ModuleView(Freezing, Recomputing):
     """Tensors, classes and modes of a module, read off it anew each time.
 
     A Flax model among its children answers for what lies below it.
@@ -150,6 +152,20 @@ class ModuleView(Freezing):
                 module.train(modes[path])
             elif path in modes:
                 stillness.set_mode(module, modes[path])
+
+    def _parts(self) -> list[str]:
+        found = [path for path, _ in self._own() if path]
+        for before, model in self._flax().items():
+            found += [path for path in (before.rstrip("."),) if path]
+            found += [before + path for path in model._parts()]
+        return found
+
+    def _recompute(self, paths: set[str]) -> None:
+        for path, module in self.module.named_modules():
+            if isinstance(module, FlaxChild) or not isinstance(module, FlaxPart):
+                recompute(module, path in paths)
+        for model, below in self._shared_out(paths)[1]:
+            model._recompute(below - {""})
 
     # ------------------------------------------------------------ what others ask
 

@@ -8,9 +8,9 @@ from typing import Any
 from leafax import nn
 
 from .._flax.child import FlaxChild, FlaxPart
-from .._inside.tagging import matching
 from .._inside.watch import Watched, dotted
-from .._models.select import near
+from .._models.select import matching, near
+from .recomputed import again
 
 
 def watch(module: nn.Module, what: tuple[Any, ...], grad: bool) -> Watched:
@@ -59,6 +59,6 @@ def _forgetting(watched: Watched, module: nn.Module) -> Callable[..., None]:
 
 def _seeing(watched: Watched, path: str, module: nn.Module) -> Callable[..., Any]:
     def see(called: Any, args: Any, out: Any) -> Any:
-        return watched.see(path, out) if called is module else None
+        return watched.see(path, out) if called is module and not again.get() else None
 
     return see

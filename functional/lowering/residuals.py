@@ -14,6 +14,7 @@ import jax
 
 from ..program.program import Aval
 from .differentiate import Pullback, PullMeta, differentiate
+from .keys import is_key, without_keys
 from .vjp import ResidualCall
 
 
@@ -21,7 +22,7 @@ class Residual:
     """A recipe that rebuilds one node's pullback from the arrays that a program returned.
 
     Attributes:
-      treedef: the structure of the `jax.vjp` closure.
+      treedef: the structure of the `jax.vjp` closure, its random keys as their numbers.
       meta: what a `Pullback` knows beside it.
       places: where the closure's leaves are in the list of returned residuals.
       calls: the gradients that were taken from it, by what they are given and take.
@@ -47,11 +48,13 @@ class Leaves:
 
     def add(self, closure: Pullback) -> Residual:
         flat, treedef = jax.tree.flatten(closure.pull)
+        if any(map(is_key, flat)):
+            treedef = jax.tree.structure(without_keys(closure.pull))
         places = []
         for leaf in flat:
             if id(leaf) not in self._seen:
                 self._seen[id(leaf)] = len(self.arrays)
-                self.arrays.append(leaf)
+                self.arrays.append(jax.random.key_data(leaf) if is_key(leaf) else leaf)
             places.append(self._seen[id(leaf)])
         return Residual(treedef, closure.meta, tuple(places))
 
