@@ -54,7 +54,7 @@ def alone(array: jax.Array) -> jax.Array:
     False
     """
     part = array.addressable_data(0)
-    return ArrayImpl(array.aval, part.sharding, [part], committed=False)  # type: ignore[list-item]
+    return ArrayImpl(part.aval, part.sharding, [part], committed=False)  # type: ignore[list-item]
 
 
 class Homes:

@@ -18,13 +18,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from leafax.functional.execution.confined import is_confined
-from leafax.functional.execution.several_devices import alone, is_spread, several
+from leafax.functional.execution.several_devices import alone
 from leafax.functional.program.transformation import outside, transformation
 
 from ..._core.dtypes import device as device_class
 from ..._core.dtypes import int64, uint8
 from ..._core.handle import Handle
 from ..._core.host_transfer import failures, wait
+from ..._core.jax_devices import has_several
 from ..._core.vmap_checks import refuse_random
 from ..._dispatch.record import record
 from ..._tracing.draws import NEXT_KEY
@@ -186,7 +187,8 @@ class Generator:
             if _lost(self._held) or self._failures != failures[0]:
                 self._recover()
             before = self._state
-            if several and is_spread(before._array):  # else all that is drawn would lie so
+            if has_several() and getattr(before._array, "committed", False):
+                # Else all that is drawn would lie where the program before ran.
                 before = self._state = from_array(alone(before._array))
             state, trace = record(NEXT_KEY, (before,), {})
             if before._array is not None:
