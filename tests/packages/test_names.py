@@ -33,13 +33,11 @@ REFUSED = [
     ("nested.nested_tensor", "there are no nested tensors: `nn.utils.rnn.pad_sequence` and a mask "
      "do it"),
     ("ao.quantization.quantize_dynamic", "there are no quantized tensors"),
-    ("distributed.fsdp.fully_shard", "one device computes so far"),
     ("distributed.checkpoint.save", "one process computes so far: `leafax.save` and `leafax.load` "
      "write and read its files"),
     ("utils.cpp_extension.load", "compiled extensions for PyTorch need PyTorch's own libraries; "
      "`leafax.call_jax` makes an op of any JAX function"),
     ("cuda.make_graphed_callables", "a training step is one program already; leave the graph out"),
-    ("distributed.tensor.DTensor", "one device computes so far"),
     ("xpu.Stream", "leafax runs on no Intel GPU"),
     ("_subclasses.fake_tensor.FakeTensor", "`leafax.eval_shape` tells the shapes of a function's "
      "results"),

@@ -1,13 +1,14 @@
-"""PyTorch's `torch.distributed.fsdp`: names to import; one device computes."""
+"""PyTorch's `torch.distributed.fsdp`: modules whose parameters are split over devices."""
 
-from ..._core.absent.stand_ins import refuse
-from .._composable.fsdp import CPUOffloadPolicy as CPUOffloadPolicy
-from .._composable.fsdp import FSDPModule as FSDPModule
-from .._composable.fsdp import MixedPrecisionPolicy as MixedPrecisionPolicy
-from .._composable.fsdp import OffloadPolicy as OffloadPolicy
-from .._composable.fsdp import fully_shard as fully_shard
 from . import fully_sharded_data_parallel as fully_sharded_data_parallel
 from . import wrap as wrap
+from ._fully_shard import CPUOffloadPolicy as CPUOffloadPolicy
+from ._fully_shard import FSDPModule as FSDPModule
+from ._fully_shard import MixedPrecisionPolicy as MixedPrecisionPolicy
+from ._fully_shard import OffloadPolicy as OffloadPolicy
+from ._fully_shard import UnshardHandle as UnshardHandle
+from ._fully_shard import fully_shard as fully_shard
+from ._fully_shard import register_fsdp_forward_method as register_fsdp_forward_method
 from .api import BackwardPrefetch as BackwardPrefetch
 from .api import CPUOffload as CPUOffload
 from .api import FullOptimStateDictConfig as FullOptimStateDictConfig
@@ -22,7 +23,3 @@ from .api import ShardingStrategy as ShardingStrategy
 from .api import StateDictConfig as StateDictConfig
 from .api import StateDictType as StateDictType
 from .fully_sharded_data_parallel import FullyShardedDataParallel as FullyShardedDataParallel
-
-register_fsdp_forward_method = refuse(
-    "distributed.fsdp.register_fsdp_forward_method", "one device computes so far"
-)

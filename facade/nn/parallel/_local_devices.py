@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -35,20 +36,25 @@ def place_everywhere(module: Any, mesh: Mesh) -> None:
     place_all([(t, whole) for t in (*module.parameters(), *module.buffers())])
 
 
-def split_batch(inputs: Any, mesh: Mesh, dim: int = 0) -> Any:
+def split_batch(inputs: Any, mesh: Mesh, dim: int = 0, axes: tuple[str, ...] = ("batch",)) -> Any:
     """Split the tensors in `inputs` over the devices, along `dim` if their number divides it.
 
     Args:
       inputs: a tensor, or tuples, lists and dicts of anything.
+      mesh: the devices.
+      dim: of the batch.
+      axes: of the mesh, those that split it.
 
     Returns:
       The same, where other tensors lie as they did.
     """
 
+    parts = math.prod(mesh.shape[a] for a in axes)
+
     def split(t: Any) -> Any:
-        if not -t.dim() <= dim < t.dim() or t.shape[dim] == 0 or t.shape[dim] % mesh.size:
+        if not -t.dim() <= dim < t.dim() or t.shape[dim] == 0 or t.shape[dim] % parts:
             return t
-        spec = PartitionSpec(*[None] * (dim % t.dim()), "batch")
+        spec = PartitionSpec(*[None] * (dim % t.dim()), axes if len(axes) > 1 else axes[0])
         return _split(t, NamedSharding(mesh, spec))
 
     return map_tensors(split, inputs)
@@ -71,6 +77,8 @@ _constraints: dict[NamedSharding, Callable[[Any], Any]] = {}  # the same functio
 
 def _split(t: Any, sharding: NamedSharding) -> Any:
     at_rest = t._array is not None and t._trace is None
+    if at_rest and getattr(t._array, "sharding", None) == sharding:
+        return t
     if at_rest and not (t.requires_grad and local.mode.grad):
         with jax.enable_x64(True):
             return from_array(jax.device_put(observe(t, "jax()"), sharding))
