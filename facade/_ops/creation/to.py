@@ -72,7 +72,11 @@ def moved(t: Any, where: Any, dtype: Any = None) -> Any:
     array = None if t._shares or t._stale is not None else t._array
     recorded = t._tracked or target is META or local.vmap is not None or local.mode.dual
     if recorded or array is None or transformation() is not None or local.cuts.capture is not None:
-        return copied_as(t, t._v.dtype if dtype is None else dtype, None, target)
+        kind = t._v.dtype if dtype is None else dtype
+        if here is None and target is not META and target is not default_device():
+            # Else what was computed of data that nobody placed would be computed at the target.
+            t = copied_as(t, t._v.dtype, None, default_device())
+        return copied_as(t, kind, None, target)
     with jax.enable_x64(True):
         out = from_array(jax.device_put(array, target), inference=t._v.inference)
     return out if t._v.strides is None else lay_out_as(t, out)
