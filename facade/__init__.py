@@ -39,6 +39,7 @@ from ._api import aten_find as _aten_find
 from ._api import einops as _einops  # noqa: F401
 from ._api import old_module_names as _old_module_names
 from ._api import pickle_names as _pickle_names
+from ._api import safetensors_memory as _safetensors_memory  # noqa: F401
 from ._api import tensorboardx as _tensorboardx  # noqa: F401
 from ._api.compile import compile as compile
 from ._api.deprecated_amp import get_autocast_cpu_dtype as get_autocast_cpu_dtype
@@ -183,6 +184,7 @@ from ._replay.saved import load_compiled as load_compiled
 from ._runtime import gc_support as _gc_support  # noqa: F401
 from ._runtime.compilations import set_explain as set_explain
 from ._runtime.explain import explain as explain
+from ._runtime.persistent_cache import cache as cache
 from ._runtime.observation import synchronize as synchronize
 from ._tensor.printing import get_printoptions as get_printoptions
 from ._tensor.printing import printoptions as printoptions
@@ -224,6 +226,7 @@ from .version import __version__ as __version__
 
 _aten_find.TOP.append(globals())
 _einops.watch()
+_safetensors_memory.watch()
 _tensorboardx.watch()
 _old_module_names.find_old_names()
 _pickle_names.name_methods(Tensor)
@@ -234,4 +237,7 @@ __getattr__ = _missing_names.missing(
 for _name in ("leafax", "leafax.func._vmap"):  # last: it changes the functions that are there
     _end_at_callers(_name)
 if _collects:
+    if not _gc.get_freeze_count():
+        _gc.freeze()  # what was made is old now, or the next collection of what is young walks it
+        _gc.unfreeze()
     _gc.enable()

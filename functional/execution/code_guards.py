@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 _MARKS = "hide", "answer"
+_RESUME = dis.opmap["RESUME"]
 
 
 class Entry(NamedTuple):
@@ -82,28 +83,49 @@ def with_handler(
       called: the functions that the handler calls, in its order.
       made: what becomes of the code of the functions that this one makes.
     """
-    body = code.co_code
-    resume = dis.opmap["RESUME"]
-    begin = next(i for i in range(0, len(body), 2) if body[i] == resume) // 2 + 1
-    end, number = len(body) // 2, len(code.co_consts)
-    added = bytearray(handler.code)
-    for at, constant in zip(handler.places, (number, number + 1), strict=True):
-        added[at - 1], added[at + 1] = constant >> 8, constant & 255
-    entries = list(_entries(code.co_exceptiontable))
+    body, constants = code.co_code, code.co_consts
+    begin = 1 if body[0] == _RESUME else body[::2].index(_RESUME) + 1
+    end = len(body) // 2
+    if code.co_exceptiontable:
+        filled = _filled(list(_entries(code.co_exceptiontable)), begin, end)
+        table = b"".join([_written(*entry) for entry in filled])
+    else:  # as most: it is one gap
+        table = _written(begin, end - begin, end, 0)
+    if types.CodeType in map(type, constants):
+        constants = tuple([made(x) if _is_function(x) else x for x in constants])
+    return code.replace(
+        co_code=body + _calling(handler, len(constants)),
+        co_consts=(*constants, *called),
+        co_exceptiontable=table + _table_at(handler, end),
+        co_linetable=code.co_linetable + _no_lines(len(handler.code) // 2),
+        co_stacksize=max(code.co_stacksize, handler.stack),
+    )
+
+
+def _filled(entries: list[Entry], begin: int, end: int) -> list[Entry]:
+    """Return a table with entries for all that has none, which lead to the end of the code."""
     gaps, at = [], begin
     for e in [*entries, Entry(end, 0, 0, 0)]:
         if e.start > at:
             gaps.append(Entry(at, e.start - at, end, 0))
         at = max(at, e.start + e.length)
-    entries = sorted(entries + gaps)
-    entries += [e._replace(start=e.start + end, target=e.target + end) for e in handler.entries]
-    return code.replace(
-        co_code=body + bytes(added),
-        co_consts=(*[made(x) if _is_function(x) else x for x in code.co_consts], *called),
-        co_exceptiontable=b"".join(map(_written, entries)),
-        co_linetable=code.co_linetable + _no_lines(len(added) // 2),
-        co_stacksize=max(code.co_stacksize, handler.stack),
-    )
+    return sorted(entries + gaps)
+
+
+@functools.cache
+def _calling(handler: Handler, first: int) -> bytes:
+    """Return a handler's code that calls two constants, of which the number of one is given."""
+    code = bytearray(handler.code)
+    for at, constant in zip(handler.places, (first, first + 1), strict=True):
+        code[at - 1], code[at + 1] = constant >> 8, constant & 255
+    return bytes(code)
+
+
+@functools.cache
+def _table_at(handler: Handler, end: int) -> bytes:
+    """Return a handler's table for its code behind so many units of another."""
+    written = [_written(s + end, length, t + end, depth) for s, length, t, depth in handler.entries]
+    return b"".join(written)
 
 
 def _entries(table: bytes) -> Iterator[Entry]:
@@ -126,9 +148,12 @@ def _no_lines(units: int) -> bytes:
     return bytes(0x80 | 15 << 3 | min(8, units - k) - 1 for k in range(0, units, 8))
 
 
-def _written(entry: Entry) -> bytes:
+def _written(*entry: int) -> bytes:
     out = bytearray()
     for number in entry:
+        if number < 64:
+            out.append(number)
+            continue
         digits = [number & 63]
         while number := number >> 6:
             digits.append(64 | number & 63)

@@ -11,12 +11,13 @@ code, where they cost nothing until something is raised.
 
 from __future__ import annotations
 
+import functools
 import inspect
 import os
 import sys
 import threading
 import types
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from .code_guards import Handler, make_handler, with_handler
@@ -24,7 +25,8 @@ from .code_guards import Handler, make_handler, with_handler
 _PACKAGES = ("leafax", "leafax.functional", "leafax.adapters", "jax")
 _LIBRARY = os.path.dirname(os.__file__) + os.sep
 _SUSPENDS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
-_guarded: dict[types.CodeType, types.CodeType] = {}
+# By id, since to hash code takes as long as to change it: the code, and what became of it.
+_guarded: dict[int, tuple[types.CodeType, types.CodeType]] = {}
 
 
 def end_at_callers(name: str) -> None:
@@ -35,7 +37,7 @@ def end_at_callers(name: str) -> None:
     """
     if not _works():
         return
-    seen: set[type] = set()  # a class stands in many modules, and among the bases of many others
+    seen: set[Any] = set()  # what is public stands in many modules, or among many classes' bases
     for other, module in list(sys.modules.items()):
         below = other[len(name) :]
         if other.startswith(name) and below[:1] in ("", ".") and "._" not in below:
@@ -48,9 +50,9 @@ def guarded(code: types.CodeType) -> types.CodeType:
     return _guard(code) if _works() else code
 
 
-def _guard_public(module: types.ModuleType, seen: set[type]) -> None:
+def _guard_public(module: types.ModuleType, seen: set[Any]) -> None:
     for name, found in list(vars(module).items()):
-        if not name.startswith("_"):
+        if name[0] != "_" and isinstance(found, (types.FunctionType, type)) and found not in seen:
             for fn in _functions(found, seen):
                 fn.__code__ = _guard(fn.__code__)
 
@@ -75,6 +77,7 @@ def shown(error: BaseException) -> types.TracebackType | None:
     return kept
 
 
+@functools.lru_cache(4096)
 def is_library_file(filename: str) -> bool:
     """Return True if a file is leafax's or JAX's."""
     return filename.startswith(_folders())
@@ -158,31 +161,40 @@ def _raised_here(error: BaseException) -> bool:
     return tb is not None and is_library_file(tb.tb_frame.f_code.co_filename)
 
 
-def _functions(found: Any, seen: set[type]) -> Iterator[types.FunctionType]:
-    """Yield leafax's functions that run when `found` is called, or used if it is a class.
+def _functions(found: Any, seen: set[Any]) -> list[types.FunctionType]:
+    """Return leafax's functions that run when `found` is called, or used if it is a class.
 
     Args:
-      seen: classes whose functions were yielded before, to which those of this call are added.
+      seen: what was found before, to which all of this call is added.
     """
-    if isinstance(found, types.FunctionType):
-        if is_library_file(found.__code__.co_filename):
-            yield found
-    elif isinstance(found, type) and found.__module__.startswith("leafax"):
-        for part in found.__mro__:
-            if part.__module__.startswith("leafax") and part not in seen:
-                seen.add(part)
-                for value in list(vars(part).values()):
-                    for fn in _of_attribute(value):
-                        if fn is not None:
-                            yield from _functions(fn, seen)
+    functions: list[types.FunctionType] = []
+    stack = [found]
+    while stack:
+        x = stack.pop()
+        if x in seen:
+            continue
+        seen.add(x)
+        if isinstance(x, types.FunctionType):
+            if is_library_file(x.__code__.co_filename):
+                functions.append(x)
+        elif x.__module__.startswith("leafax"):
+            stack += [base for base in x.__mro__ if base not in seen]
+            for value in vars(x).values():
+                stack += _of_attribute(value)
+    return functions
 
 
-def _of_attribute(value: Any) -> Iterable[Any]:
-    if isinstance(value, (staticmethod, classmethod)):
-        return (value.__func__,)
-    if isinstance(value, property):
-        return (value.fget, value.fset, value.fdel)
-    return (value,) if isinstance(value, types.FunctionType) else ()
+def _of_attribute(value: Any) -> tuple[types.FunctionType, ...]:
+    kind = type(value)
+    if kind is types.FunctionType:
+        return (value,)
+    if issubclass(kind, (staticmethod, classmethod)):
+        found: tuple[Any, ...] = (value.__func__,)
+    elif issubclass(kind, property):
+        found = value.fget, value.fset, value.fdel
+    else:
+        return ()
+    return tuple([fn for fn in found if isinstance(fn, types.FunctionType)])
 
 
 def _guard(code: types.CodeType) -> types.CodeType:
@@ -190,13 +202,14 @@ def _guard(code: types.CodeType) -> types.CodeType:
 
     The handler is `except: if hide(): return answer()`, and else `raise`.
     """
-    found = _guarded.get(code)
+    found = _guarded.get(id(code))
     if found is not None:
-        return found
+        return found[1]
     made = code
     if not code.co_flags & _SUSPENDS:
         made = with_handler(code, _handler, (_hide, _answer), _guard)
-    _guarded[code] = _guarded[made] = made
+    _guarded[id(code)] = code, made
+    _guarded[id(made)] = made, made
     return made
 
 
