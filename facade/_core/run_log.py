@@ -52,6 +52,7 @@ class Compilation(NamedTuple):
       where: the user's file and line.
       seconds: that XLA took.
       why: a program had to be compiled again.
+      read: XLA did not compile it: an earlier process had, see `leafax.cache`.
     """
 
     kind: str
@@ -59,6 +60,7 @@ class Compilation(NamedTuple):
     where: tuple[str, int]
     seconds: float
     why: str
+    read: bool = False
 
 
 class AtOnce:

@@ -24,6 +24,7 @@ from .._core.run_log import Compilation, compilations, history
 from .._core.warn_once import warn
 from .._tracing.infer import user_line
 from .compile_notice import Notice
+from .persistent_cache import was_read
 from .program_differences import difference, file_line
 
 PATIENCE = 3  # compilations from one line that are one too many
@@ -123,7 +124,7 @@ def _end(event: str, duration_secs: float, **facts: Any) -> None:
             why = _moved(_places.get(plan, []), places)
         _places[plan] = places
     name = name or str(facts.get("fun_name"))
-    compilation = Compilation(kind, name, user_line(), duration_secs, why)
+    compilation = Compilation(kind, name, user_line(), duration_secs, why, was_read())
     compilations.append(compilation)
     if plan is not None:
         late.setdefault(threading.get_ident(), []).append((compilation, plan))

@@ -44,7 +44,7 @@ class Report:
 
     @property
     def compiles(self) -> int:
-        """Count the runs that had to compile."""
+        """Count the runs that had to compile, or to read what an earlier process compiled."""
         return sum(run.how == "compiled" for run in self.runs)
 
     def __str__(self) -> str:
@@ -71,13 +71,17 @@ class Report:
         return "\n".join([*lines, *self._compiled(), *at_once])
 
     def _compiled(self) -> list[str]:
-        """Sum up in a line what XLA compiled."""
+        """Sum up in a line what XLA compiled, and in another what was read from a cache."""
         kinds = Counter(c.kind for c in self.compilations)
         if not kinds:
             return []
         seconds = sum(c.seconds for c in self.compilations)
         told = ", ".join(f"{kinds[kind]} {words}" for kind, words in _KINDS if kinds[kind])
-        return [f"XLA compiled {kinds.total()} times in {seconds:.2f} s: {told}"]
+        lines = [f"XLA compiled {kinds.total()} times in {seconds:.2f} s: {told}"]
+        read = sum(c.read for c in self.compilations)
+        if read:
+            lines.insert(0, f"of what XLA compiled, {read} were read from the cache on disk")
+        return lines
 
     __repr__ = __str__
 
