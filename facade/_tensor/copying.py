@@ -93,11 +93,15 @@ def __copy__(self: Any) -> Any:  # noqa: N807
     return out.requires_grad_() if self.requires_grad else out
 
 
+def pickled_array(t: Any) -> Any:
+    """Return the array that a pickle holds of a tensor."""
+    return MetaArray(t.shape, t._v.dtype) if t.is_meta else t._value("pickling")
+
+
 def __reduce_ex__(self: Any, protocol: Any) -> Any:  # noqa: N807
     """Tell pickle how the tensor is made again."""
     _warn_of_hooks(self)
-    v = self._v
-    array = MetaArray(v.shape, v.dtype) if self.is_meta else self._value("pickling")
+    array = pickled_array(self)
     strides = None if self.is_contiguous() else self.stride()
     given = array, self.requires_grad, strides
     made = (

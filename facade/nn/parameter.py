@@ -10,7 +10,7 @@ from .._dispatch import record as _record
 from .._ops.creation import factories as _factories
 from .._ops.creation import legacy_constructors as _legacy_constructors
 from .._ops.creation.written_at_once import copy_of
-from .._tensor.copying import _rebuild
+from .._tensor.copying import _rebuild, pickled_array
 from .._tensor.tensor import Tensor
 from ._lazy_tensor import UninitializedTensorMixin as UninitializedTensorMixin
 
@@ -27,6 +27,17 @@ class _Meta(type(Tensor)):  # type: ignore[misc]
         if mark is not None and isinstance(instance, Handle) and getattr(instance, mark, False):
             return True
         return super().__instancecheck__(instance)  # type: ignore[no-any-return]
+
+
+def _check_fields(fields: dict[str, Any]) -> None:
+    """Refuse keywords that are no fields of tensors.
+
+    Packages make a parameter like another with what is in that one's `__dict__`; in PyTorch that is
+    what users set.
+    """
+    for name in fields:
+        if name not in ("_v", "_trace") and not hasattr(Handle, name):
+            raise TypeError(f"Parameter.__new__() got an unexpected keyword argument '{name}'")
 
 
 class Parameter(Tensor, metaclass=_Meta):
@@ -47,7 +58,9 @@ class Parameter(Tensor, metaclass=_Meta):
     __torch_function__ = _disabled_torch_function_impl
     _mark = "_is_param"
 
-    def __new__(cls, data: Any = None, requires_grad: bool = True) -> Any:
+    def __new__(cls, data: Any = None, requires_grad: bool = True, **fields: Any) -> Any:
+        if fields:
+            _check_fields(fields)
         if data is None:
             data = _factories.empty(0)
         kind = type(data)
@@ -80,7 +93,7 @@ class Parameter(Tensor, metaclass=_Meta):
         return "Parameter containing:\n" + super().__repr__()
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        array = self._value("pickling")
+        array = pickled_array(self)
         strides = None if self.is_contiguous() else self.stride()
         given = type(self), array, self.requires_grad, strides
         return _rebuild_parameter, given, users_attributes(self) or None
