@@ -84,7 +84,8 @@ def test_results_of_many_ops_lie_where_their_data_do() -> None:
             x.new_tensor([1.0]), leafax.bernoulli(x.sigmoid()), leafax.normal(x, 1.0),
             leafax.searchsorted(x[0].sort().values, x[1]), leafax.rand_like(x).uniform_(),
             x.clone().normal_(), leafax.empty_like(x), leafax.tril_indices(3, 3, device=device),
-            leafax.repeat_interleave(labels, labels), leafax.combinations(labels), x.tril(),
+            leafax.repeat_interleave(labels, labels), labels.repeat_interleave(),
+            leafax.combinations(labels), x.tril(),
             leafax.cdist(x, x), F.interpolate(x[None, None], scale_factor=2),
         ]  # fmt: skip
         wrong = {i: place(y) for i, y in enumerate(results) if place(y) != where}

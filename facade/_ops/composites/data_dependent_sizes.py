@@ -18,12 +18,13 @@ from leafax.functional.program.op import TABLE, Op
 
 from ..._autograd.forward_mode.no_forward_derivative import refuse_any_tangent
 from ..._core.dtypes import float32, float64
+from ..._core.handle import Handle
 from ..._core.memory_format import contiguous_format
 from ..._core.vmap_checks import differs_in_vmap, loop_over_examples, refuse_in_vmap
 from ..._core.warn_once import drops_imaginary
 from ..._dispatch.conj_neg_bits import held
 from ..._dispatch.record import apply
-from ..creation.from_arrays import from_numpy
+from ..creation.from_arrays import from_numpy, from_numpy_beside
 from ..indexing.masks import nonzero
 from ..writes.write_out import write_out
 from . import no_formula as formulaless
@@ -73,7 +74,7 @@ def nonzero_static(input: Any, *, size: int, fill_value: int = -1, out: Any = No
     found = np.stack(np.nonzero(np.atleast_1d(held(input))), 1)[:, : input.dim()][:size]
     made = np.full((size, input.dim()), fill_value, np.int64)
     made[: len(found)] = found
-    result = from_numpy(made)
+    result = from_numpy_beside(input, made)
     return result if out is None else write_out(_NONZERO_STATIC, result, out)
 
 
@@ -91,7 +92,7 @@ def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:
     if minlength < 0:
         raise RuntimeError("minlength should be >= 0")
     if weights is None:
-        return from_numpy(np.bincount(x, minlength=minlength).astype(np.int64))
+        return from_numpy_beside(input, np.bincount(x, minlength=minlength).astype(np.int64))
     if tuple(weights.shape) != x.shape:
         raise RuntimeError("weights should be 1-d and have the same length as input")
     dtype = float32 if weights.dtype is float32 else float64
@@ -100,7 +101,7 @@ def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:
         drops_imaginary(values.dtype, dtype.np, values.size)
         values = values.real
     made = np.bincount(x, values, minlength=minlength)
-    return formulaless.of("bincount", from_numpy(made.astype(dtype.np)), weights)
+    return formulaless.of("bincount", from_numpy_beside(input, made.astype(dtype.np)), weights)
 
 
 _HISTC = Op(lambda x: x, name="histc", differentiable=False)
@@ -131,7 +132,7 @@ def histc(input: Any, bins: int = 100, min: Any = 0, max: Any = 0, *, out: Any =
         kernel = "linspace_cpu" if input._v.dtype.kind == "b" else "histogram_cpu"
         raise NotImplementedError(f"\"{kernel}\" not implemented for '{name}'")
     counts, _ = np.histogram(x.astype(np.float64), bins, (float(min), float(max)))
-    made = from_numpy(counts.astype(x.dtype))
+    made = from_numpy_beside(input, counts.astype(x.dtype))
     return made if out is None else write_out(_HISTC, made, out)
 
 
@@ -181,7 +182,8 @@ def repeat_interleave(
     if input is None:
         index = np.repeat(np.arange(counts.size), counts)
         _check_size(output_size, index)
-        return from_numpy(index.astype(counts.dtype))
+        made = index.astype(counts.dtype)
+        return from_numpy_beside(repeats, made) if isinstance(repeats, Handle) else from_numpy(made)
     if dim is None:
         input, dim = input.flatten(), 0
     if counts.ndim > 1:

@@ -14,7 +14,7 @@ from ..._core.handle import Handle
 from ..._core.vmap_checks import differs_in_vmap, loop_over_examples, refuse_in_vmap
 from ..._dispatch.conj_neg_bits import held
 from ..._signatures.named_results import shown_as
-from ..creation.from_arrays import from_numpy
+from ..creation.from_arrays import from_numpy_beside
 from ..writes.write_out import write_out
 from . import no_formula as formulaless
 
@@ -130,7 +130,8 @@ def _histogram(
         low, high = _ends(points[:, d], None if range is None else range[2 * d : 2 * d + 2])
         edges.append(np.linspace(low, high, int(count) + 1).astype(points.dtype))
     counts = _counted(points, edges, None if weight is None else held(weight), density)
-    return from_numpy(counts), tuple(from_numpy(e) for e in edges)
+    made = [from_numpy_beside(input, x) for x in (counts, *edges)]
+    return made[0], tuple(made[1:])
 
 
 def histogramdd(

@@ -22,7 +22,7 @@ from ..._dispatch.conj_neg_bits import held
 from ..._dispatch.record import apply
 from ..._dispatch.tangents import has_tangent
 from ..._storage.lay_out import lay_out
-from ..creation.from_arrays import from_numpy
+from ..creation.from_arrays import from_numpy_beside
 
 
 def _refuse_complex(input: Any, dim: int | None) -> None:
@@ -99,7 +99,7 @@ def _need_slices(x: Any, dim: int) -> None:
 def _unique(input: Any, sorted: bool = True, return_inverse: bool = False) -> Any:
     """Return the distinct elements, and where each element is among them (empty if not asked)."""
     found = _unique2(input, sorted, name="_unique")
-    return found[0], _integers(found[1] if return_inverse else [])
+    return found[0], _integers(found[1] if return_inverse else [], input)
 
 
 def _unique2(
@@ -142,9 +142,9 @@ def _found(name: str, input: Any, values: Any, first: Any, dim: int | None) -> A
     if has_tangent(input):
         raise missing_derivative_error(name)
     if local.mode.grad and input._tracked:
-        found = apply(_without_derivative(name), input, _integers(first), dim)
+        found = apply(_without_derivative(name), input, _integers(first, input), dim)
     else:
-        found = from_numpy(np.ascontiguousarray(values))
+        found = from_numpy_beside(input, np.ascontiguousarray(values))
     if not dim:
         return found
     strides = list(contiguous_strides(np.moveaxis(values, dim, 0).shape))
@@ -152,14 +152,14 @@ def _found(name: str, input: Any, values: Any, first: Any, dim: int | None) -> A
     return lay_out(found, tuple(strides))
 
 
-def _integers(values: Any) -> Any:
-    return from_numpy(np.asarray(values).astype(np.int64))
+def _integers(values: Any, beside: Any) -> Any:
+    return from_numpy_beside(beside, np.asarray(values).astype(np.int64))
 
 
 def _asked(found: tuple[Any, Any, Any], want_inverse: bool, want_counts: bool) -> Any:
     made = [found[0]]
     if want_inverse:
-        made.append(_integers(found[1]))
+        made.append(_integers(found[1], found[0]))
     if want_counts:
-        made.append(_integers(found[2]))
+        made.append(_integers(found[2], found[0]))
     return made[0] if len(made) == 1 else tuple(made)

@@ -18,7 +18,7 @@ from ..._core.trie import local
 from ..._core.warn_once import warn_once
 from ..._storage.lay_out import lay_out
 from ..._tracing.inputs import from_array
-from .to import as_device, on_device
+from .to import as_device, on_device, put_beside
 
 
 def numpy_dtype(dtype: Any, function: str = "empty") -> np.dtype:
@@ -112,3 +112,8 @@ def lay_out_as_array(array: np.ndarray, made: Any) -> Any:
     if not array.transpose(order).flags.c_contiguous:
         return made
     return lay_out(made, tuple(step // array.itemsize for step in array.strides))
+
+
+def from_numpy_beside(t: Any, data: np.ndarray) -> Any:
+    """Make a tensor of NumPy's data on the device to which `t` is committed, if it is to one."""
+    return put_beside(t, from_numpy(data))

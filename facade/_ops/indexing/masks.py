@@ -23,8 +23,7 @@ from ..._dispatch.conj_neg_bits import held
 from ..._runtime.cut import cut
 from ..._storage.lay_out import lay_out
 from ..._tracing.infer import user_line
-from ..creation.from_arrays import from_numpy
-from ..creation.to import put_beside
+from ..creation.from_arrays import from_numpy_beside
 from ..writes.write_out import write_out
 
 
@@ -131,8 +130,8 @@ def nonzero(input: Any, *, as_tuple: bool = False, out: Any = None) -> Any:
     found = np.nonzero(np.atleast_1d(values))
     rows = np.stack(found, axis=1).astype(np.int64)
     if as_tuple:
-        return lay_out(put_beside(input, from_numpy(rows)), (1, len(rows))).unbind(1)
-    made = put_beside(input, from_numpy(np.ascontiguousarray(rows[:, : values.ndim])))
+        return lay_out(from_numpy_beside(input, rows), (1, len(rows))).unbind(1)
+    made = from_numpy_beside(input, np.ascontiguousarray(rows[:, : values.ndim]))
     made = lay_out(made, (1, len(rows)))  # PyTorch finds them dim by dim
     if out is not None:
         return write_out(_NONZERO, made, out)
