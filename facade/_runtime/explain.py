@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import statistics
 from collections import Counter
 from collections.abc import Iterator, Sequence
+
+import numpy as np
 
 from .._core.run_log import Compilation, Run, at_once, compilations, fallbacks, history
 from .compilations import tell
@@ -63,7 +64,7 @@ class Report:
             if turns > 1:
                 again = self.runs[i + period : i + period * turns]
                 told = "the same" if period == 1 else f"these {period}"
-                took = statistics.median(run.seconds for run in again) * 1e3
+                took = float(np.median([run.seconds for run in again])) * 1e3
                 lines.append(
                     f"     {told}, {turns - 1} times more, {took:.2f} ms each in the median"
                 )
