@@ -56,20 +56,10 @@ def manual_seed(seed: int) -> None:
         _manual_seed(seed)
 
 
-def manual_seed_all(seed: int) -> None:
-    """Seed the generator."""
-    manual_seed(seed)
-
-
 def seed() -> None:
     """Seed the generator by chance."""
     if list_gpus():
         _seed()
-
-
-def seed_all() -> None:
-    """Seed the generator by chance."""
-    seed()
 
 
 def initial_seed() -> int:
@@ -80,3 +70,6 @@ def initial_seed() -> int:
     """
     need_gpu()
     return _initial_seed()
+
+
+manual_seed_all, seed_all = manual_seed, seed  # objects that older pickles name so

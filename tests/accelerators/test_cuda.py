@@ -1,6 +1,7 @@
 """`torch.cuda` and `torch.accelerator`: without a GPU as PyTorch without one, with one from JAX."""
 
 import contextlib
+import pickle
 import sys
 import time
 import types
@@ -276,3 +277,40 @@ def test_what_leafax_has_not_it_says(gpus: list[FakeGpu]) -> None:
         leafax.accelerator.Graph()
     with pytest.raises(NotImplementedError, match="XLA allocates"):
         leafax.cuda.caching_allocator_alloc(3)
+
+
+def test_generators_are_of_devices(gpus: list[FakeGpu]) -> None:
+    generator = leafax.Generator(device="cuda")
+    assert generator.device == leafax.device("cuda", 0)
+    assert leafax.Generator("cuda:1").device.index == 1
+    generator.manual_seed(3)
+    first = leafax.rand(2, generator=generator).tolist()
+    assert leafax.rand(2, generator=leafax.Generator("cuda:1").manual_seed(3)).tolist() == first
+    copied = pickle.loads(pickle.dumps(generator))
+    assert copied.device == generator.device
+    assert leafax.rand(2, generator=copied).tolist() != first
+    with pytest.raises(RuntimeError, match="no device of type cuda:7"):
+        leafax.Generator("cuda:7")
+
+
+def test_seeds_and_states_of_gpus_are_the_one_generators(gpus: list[FakeGpu]) -> None:
+    cuda = leafax.cuda
+    with leafax.random.fork_rng():
+        cuda.manual_seed_all(11)
+        assert cuda.initial_seed() == leafax.initial_seed() == 11
+        states = cuda.get_rng_state_all()
+        assert len(states) == 2
+        drawn = leafax.rand(3).tolist()
+        cuda.set_rng_state_all(states)
+        assert leafax.rand(3).tolist() == drawn
+        cuda.set_rng_state(cuda.get_rng_state(1), 1)
+        cuda.seed()
+
+
+def test_a_generator_for_a_gpu_needs_one() -> None:
+    if not leafax.cuda.is_available():
+        with pytest.raises(RuntimeError, match="no device of type cuda is available to JAX"):
+            leafax.Generator(device="cuda")
+    for t in (leafax, torch):
+        with pytest.raises(RuntimeError, match="META device type not an accelerator."):
+            t.Generator("meta")

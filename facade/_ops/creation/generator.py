@@ -25,7 +25,7 @@ from ..._core.dtypes import device as device_class
 from ..._core.dtypes import int64, uint8
 from ..._core.handle import Handle
 from ..._core.host_transfer import failures, wait
-from ..._core.jax_devices import has_several
+from ..._core.jax_devices import has_several, jax_device
 from ..._core.vmap_checks import refuse_random
 from ..._dispatch.record import record
 from ..._tracing.draws import NEXT_KEY
@@ -56,6 +56,12 @@ def _lost(state: Any) -> bool:
 class Generator:
     """A source of random numbers.
 
+    Args:
+      device: for whose tensors it is; numbers are drawn where a program computes.
+
+    Raises:
+      RuntimeError: JAX has no such device.
+
     >>> import leafax
     >>> g = leafax.Generator().manual_seed(0)
     >>> leafax.rand(2, generator=g).shape
@@ -66,6 +72,9 @@ class Generator:
         self.device = device_class(device)
         if self.device.type == "meta":
             raise RuntimeError("META device type not an accelerator.")
+        if self.device.type != "cpu":
+            jax_device(self.device)  # or raise
+            self.device = device_class(self.device.type, self.device.index or 0)
         self._lock = threading.Lock()
         self._set(DEFAULT_SEED)
 
@@ -228,7 +237,8 @@ class Generator:
 
 
 def _restored(device: str, state: list[int]) -> Generator:
-    generator = Generator(device)
+    generator = Generator()
+    generator.device = device_class(device)  # though there may be none in this process
     generator._seed, generator._drawn = state[0] % (1 << 64), state[1]
     return generator
 

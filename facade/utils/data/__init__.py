@@ -5,6 +5,7 @@ from . import dataloader as dataloader
 from . import dataset as dataset
 from . import distributed as distributed
 from . import sampler as sampler
+from ._prefetch import prefetch as prefetch
 from .dataloader import DataLoader as DataLoader
 from .dataloader import _DatasetKind as _DatasetKind
 from .dataloader import default_collate as default_collate

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 from typing import TypeVar
 
+from ..._core.processes.group import default_group
 from ..._ops.creation.generator import Generator
 from .dataset import Dataset
 from .sampler import Sampler
@@ -22,8 +23,8 @@ class DistributedSampler(Sampler[_T_co]):
     processes.
 
     Args:
-      num_replicas: how many processes there are; with JAX that is `jax.process_count()`.
-      rank: which one this is, `jax.process_index()`.
+      num_replicas: how many processes there are; by default those of the process group.
+      rank: which one this is.
       drop_last: leave the last keys out where they do not go round; else the first come again.
     """
 
@@ -36,12 +37,10 @@ class DistributedSampler(Sampler[_T_co]):
         seed: int = 0,
         drop_last: bool = False,
     ) -> None:
-        if num_replicas is None or rank is None:
-            raise ValueError(
-                "Default process group has not been initialized, please make sure to call "
-                "init_process_group. leafax has no process groups: give num_replicas and rank, "
-                "as jax.process_count() and jax.process_index() say"
-            )
+        if num_replicas is None:
+            num_replicas = default_group().size()
+        if rank is None:
+            rank = default_group().rank()
         if rank >= num_replicas or rank < 0:
             raise ValueError(
                 f"Invalid rank {rank}, rank should be in the interval [0, {num_replicas - 1}]"

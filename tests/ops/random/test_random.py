@@ -91,7 +91,7 @@ def test_a_failed_program_does_not_end_the_sequence() -> None:
     leafax.rand(1)
     wanted = leafax.rand(2).tolist()
     leafax.manual_seed(3)
-    with pytest.raises(RuntimeError, match="Out of memory"):
+    with pytest.raises(RuntimeError, match="out of memory"):
         print(leafax.randn(10**13))
     assert leafax.rand(2).tolist() == wanted
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Mapping, MutableMapping, MutableSequence, Sequence
+from collections.abc import Callable, Iterable, Mapping, MutableMapping, MutableSequence, Sequence
 from typing import Any
 
 
@@ -35,3 +35,19 @@ def rebuilt_sequence(like: Sequence[Any], content: Iterable[Any]) -> Any:
         return type(like)(found)  # type: ignore[call-arg]
     except TypeError:  # it cannot be copied or written to, or is made of something else
         return found
+
+
+def map_leaves(fn: Callable[[Any], Any], data: Any, method: str) -> Any:
+    """Return a batch in which `fn` has replaced whatever has a method of some name."""
+    if hasattr(data, method):
+        return fn(data)
+    if isinstance(data, (str, bytes)):
+        return data
+    if isinstance(data, Mapping):
+        return rebuilt_mapping(data, {k: map_leaves(fn, x, method) for k, x in data.items()})
+    if isinstance(data, tuple):
+        found = [map_leaves(fn, x, method) for x in data]
+        return type(data)(*found) if hasattr(data, "_fields") else type(data)(found)
+    if isinstance(data, Sequence):
+        return rebuilt_sequence(data, [map_leaves(fn, x, method) for x in data])
+    return data
