@@ -80,7 +80,7 @@ def test_processes_share_an_order_that_changes_with_the_epoch() -> None:
 
 
 def test_without_a_process_group_replicas_are_asked_for() -> None:
-    with pytest.raises(ValueError, match="Default process group has not been initialized.*rank"):
+    with pytest.raises(ValueError, match="Default process group has not been initialized"):
         DATA.DistributedSampler(range(10))
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -32,6 +33,9 @@ _REDUCTIONS: dict[str, Callable[[Any], Any]] = {
     "BOR": lambda x: jnp.bitwise_or.reduce(x, axis=0),
     "BXOR": lambda x: jnp.bitwise_xor.reduce(x, axis=0),
 }
+
+
+_NETWORK = re.compile("Gloo|NCCL|UNAVAILABLE")  # JAX raises errors of either kind for these
 
 
 def reduce_arrays(group: ProcessGroup, arrays: Sequence[Any], op: str, what: str) -> list[Any]:
@@ -88,7 +92,9 @@ def _run(group: ProcessGroup, arrays: Sequence[Any], kind: str, place: int, what
             results = _program(mesh, kind, place)(given)
             if mesh.devices.flat[0].platform == "cpu":  # a process that is gone is told of here
                 jax.block_until_ready(results)
-        except jax.errors.JaxRuntimeError as error:
+        except (jax.errors.JaxRuntimeError, ValueError) as error:
+            if isinstance(error, ValueError) and not _NETWORK.search(str(error)):
+                raise
             raise DistBackendError(
                 f"{what} over {group.size()} processes failed, as it does when one of them is "
                 f"gone: {error}"

@@ -2,7 +2,10 @@
 
 from ..._core.absent.stand_ins import refuse_class
 
-_FILES = "one process computes so far: `leafax.save` and `leafax.load` write and read its files"
+_FILES = (
+    "`leafax.save` and `leafax.load` write and read whole tensors, and `leafax.adapters.orbax` "
+    "saves and restores sharded runs"
+)
 _HERE = "distributed.checkpoint.default_planner"
 DefaultLoadPlanner = refuse_class(f"{_HERE}.DefaultLoadPlanner", _FILES)
 DefaultSavePlanner = refuse_class(f"{_HERE}.DefaultSavePlanner", _FILES)

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..._core.absent.stand_ins import refuse
 
-_OPTIMIZER = "one process computes so far: use `optimizer.state_dict()`"
+_OPTIMIZER = "use `optimizer.state_dict()`"
 get_optimizer_state_dict = refuse(
     "distributed.checkpoint.state_dict.get_optimizer_state_dict", _OPTIMIZER
 )

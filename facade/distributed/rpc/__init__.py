@@ -2,7 +2,7 @@
 
 from ..._core.absent.stand_ins import refuse
 
-_ONE = "one process computes so far"
+_ONE = "processes compute together by collectives"
 init_rpc = refuse("distributed.rpc.init_rpc", _ONE)
 rpc_sync = refuse("distributed.rpc.rpc_sync", _ONE)
 rpc_async = refuse("distributed.rpc.rpc_async", _ONE)
@@ -11,5 +11,5 @@ shutdown = refuse("distributed.rpc.shutdown", _ONE)
 
 
 def is_available() -> bool:
-    """Return False: one process computes."""
+    """Return False: there are no remote calls."""
     return False

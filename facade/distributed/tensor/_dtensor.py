@@ -110,7 +110,9 @@ def _to_local(t: Any, sharding: NamedSharding) -> Callable[..., Any]:
         array = observe(t, "jax()")
         if array.is_fully_addressable:
             return t
-        part = multihost_utils.global_array_to_host_local_array(array, sharding.mesh, sharding.spec)
+        part = multihost_utils.global_array_to_host_local_array(
+            array, _mesh_of(sharding), sharding.spec
+        )
         return from_array(part)
 
     return to_local
@@ -124,7 +126,7 @@ def _redistribute(t: Any, sharding: NamedSharding) -> Callable[..., Any]:
         """Return the tensor split as placements say; gradients go back."""
         if placements is None:
             raise RuntimeError("placements is needed for redistribute!")
-        mesh = device_mesh or DeviceMesh.from_jax(sharding.mesh)
+        mesh = device_mesh or DeviceMesh.from_jax(_mesh_of(sharding))
         spec = spec_of(mesh, placements, len(t.shape))
         return redistributed(t, sharding_for(mesh.jax, spec, t.shape, "redistribute"))
 
@@ -132,8 +134,12 @@ def _redistribute(t: Any, sharding: NamedSharding) -> Callable[..., Any]:
 
 
 def _device_mesh(t: Any, sharding: NamedSharding) -> DeviceMesh:
-    assert isinstance(sharding.mesh, Mesh)
-    return DeviceMesh.from_jax(sharding.mesh)
+    return DeviceMesh.from_jax(_mesh_of(sharding))
+
+
+def _mesh_of(sharding: NamedSharding) -> Mesh:
+    assert isinstance(sharding.mesh, Mesh)  # arrays lie on devices
+    return sharding.mesh
 
 
 _ATTRIBUTES: dict[str, tuple[Callable[[Any, NamedSharding], Any], bool]] = {
