@@ -67,7 +67,7 @@ def current_device() -> int:
 
 
 def set_device(device: Any) -> None:
-    """Let "cuda" stand for this GPU in this thread, and new tensors be made there.
+    """Make "cuda" stand for this GPU in this thread, and make new tensors there.
 
     Args:
       device: a number; a negative one changes nothing.

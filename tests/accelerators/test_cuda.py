@@ -103,7 +103,7 @@ class FakeGpu:
 
 @pytest.fixture
 def gpus(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[FakeGpu]]:
-    """Let JAX tell of two GPUs."""
+    """Make JAX tell of two GPUs."""
     found = [FakeGpu(0), FakeGpu(1)]
     real = jax.local_devices
 
