@@ -95,8 +95,9 @@ class KeptCall:
       twins: places of tensors that enter and are alike: they must not be one.
       nbytes: what those that enter weigh.
       more: what it did beside its results, unless plain tensors entered and that was all.
-      results: one, or those of the sequence that `wrap` makes; `views` of the call's tensors are
-        among them, and views of these or of new ones if some are `seen` through a lens.
+      results: unless it is `fresh`, one, or those of the sequence that `wrap` makes; `views` of the
+        call's tensors are among them, and views of these or of new ones if some are `seen` through
+        a lens.
       asks: all its tensors entered, from elsewhere than the host: there they are computed at once.
       simple: plain tensors that differ in kind entered, and that was all beside the results.
     """
@@ -110,19 +111,19 @@ class KeptCall:
         self, state: State, effects: Effects, results: list[Result],
         wrap: Callable[[list[Any]], Any] | None, asks: bool,
     ) -> None:  # fmt: skip
-        self.state, self.nodes, self.results, self.wrap = state, state.nodes, results, wrap
+        self.state, self.nodes, self.wrap = state, state.nodes, wrap
         into = effects.entries
         self.enters = bool(into)
         self.read = into if any(e.cell is not None for e in into) else ()
-        plain = [(e.place, e.value, e.value.resting) for e in into]
-        self.plain = [] if self.read else plain
+        plain = tuple([(e.place, e.value, e.value.resting) for e in into])
+        self.plain = () if self.read else plain
         self.twins = tuple(
             (x.place, y.place)
             for i, x in enumerate(into) for y in into[:i]
             if x.value.resting is y.value.resting
         )  # fmt: skip
         self.nbytes = sum((e.cell or e.value).nbytes for e in into)
-        self.views = [r for r in results if type(r) is View]
+        self.views = tuple([r for r in results if type(r) is View])
         self.seen = any(type(r) is View or type(r) is FreshView for r in results)
         others = self.read or effects.writes or effects.casts or self.views
         self.more = effects if others else None
@@ -131,6 +132,7 @@ class KeptCall:
         first = results[0] if len(results) == 1 and wrap is None else None
         fresh = first.value if type(first) is Fresh and not first.writes else None
         self.fresh: Value | None = fresh
+        self.results = () if fresh is not None else tuple(results)
         self.value = None if any(effects) else fresh
         self.view = first if type(first) is View and not any(effects) else None
 

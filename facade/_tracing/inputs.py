@@ -6,6 +6,7 @@ read through its lens; `alias` and `keep_edge` give a value another role in auto
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 from weakref import ref
 
@@ -151,7 +152,7 @@ def add_input(trace: Trace, kind: Value, array: Any) -> Value:
 def step_to_input(trace: Trace, kind: Value) -> Value:
     """Step to an `Input` of this kind that was not met here before; return its value."""
     state = trace.state
-    after = State(state, Input(kind.aval), state.mode)
+    after = State(state, _input_of(kind), state.mode)
     value = Value(
         after.count, kind.aval, requires_grad=kind.requires_grad, role=kind.role, state=after,
         inference=kind.inference, strides=kind.strides,
@@ -162,6 +163,12 @@ def step_to_input(trace: Trace, kind: Value) -> Value:
     local.trie.states += 1
     state.next[kind] = after
     return value
+
+
+@cache
+def _input_of(kind: Value) -> Input:
+    """Return the entry of the inputs of a kind, the same for all."""
+    return Input(kind.aval)
 
 
 def list_inputs(trace: Trace) -> list[Value]:

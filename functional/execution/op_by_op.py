@@ -15,9 +15,10 @@ from ..lowering.lower import FaultSite, Side, is_checked, note_line
 from ..lowering.residuals import KeepingCall, Residual, keeping_of
 from ..program.program import Aval, Node, Program
 from .confined import confined
+from .known_ops import SingleOp, single_op
 from .pieces import Placed, divide
 from .policy import CompilePolicy
-from .single_ops import check_node, is_ready, reads, run_node
+from .single_ops import check_node, reads, run_node
 from .thresholds import PIECE_WINDOW
 
 # How a program ran, as `Outcome.how` says it; in pieces if most of it ran in compiled ones.
@@ -39,7 +40,7 @@ class OpByOp:
         self, program: Program, checked: bool, guards: Sequence[tuple[int, int]] = ()
     ) -> None:
         self.program, self.checked, self.guards = program, checked, guards
-        self.policy = CompilePolicy(program, _steps(program))
+        self.policy = CompilePolicy(program, *_single_ops(program))
         self._kept: list[tuple[Residual, int]] = []
         self._residuals: list[Residual] = []
 
@@ -55,7 +56,7 @@ class OpByOp:
         """
         start, compiles = time.perf_counter(), False
         self.policy.note_run()
-        steps, firsts, places, returned, pieces = self._parts
+        all_nodes, ops, firsts, places, returned, pieces = self._parts
         env: list[Any] = [None] * (firsts[-1] + 1)
         for i, array in zip(places, args, strict=True):
             env[i] = array
@@ -78,19 +79,19 @@ class OpByOp:
                 for i, value in zip(placed.outputs, ran[0], strict=True):
                     env[i] = value
                 if ran[1] is not None:
-                    nodes = [node for node, _ in steps[placed.start : placed.end]]
+                    nodes = all_nodes[placed.start : placed.end]
                     faults.add_piece(piece.side.faults, ran[1], nodes)
             for k in range(placed.start, placed.end) if ran is None else ():
-                node, key = steps[k]
+                node, op = all_nodes[k], ops[k]
                 first, n = firsts[k], len(node.avals)
                 inputs = [env[i] for i in node.inputs]
                 keeps = isinstance(node.call, KeepingCall)
                 if keeps or piece is not None or placed.outputs:
-                    if not is_ready(key):
+                    if op.run is None:
                         make_room()
                         compiles = True
                     try:
-                        found = run_node(node, key, inputs)
+                        found = run_node(node, op, inputs)
                     except Exception as error:
                         note_line(error, node.where)
                         raise
@@ -120,25 +121,25 @@ class OpByOp:
         if self.policy.is_timed and not compiles:
             self.policy.spent += (time.perf_counter() - start) * 1e3
         residuals = tuple(leaves)  # some still NumPy's: what takes them may run op by op as well
-        how = IN_PIECES if 2 * at_once > len(steps) else OP_BY_OP
+        how = IN_PIECES if 2 * at_once > len(ops) else OP_BY_OP
         return outputs, residuals, faults.array() if self.checked else None, how
 
     @functools.cached_property
     def _parts(self) -> _Parts:
         program = with_lean_gradients(self.program)
-        steps = _steps(program)
+        nodes, ops = _single_ops(program)
         places = [*zip(program.first_values(), program.entries, strict=True)]
         firsts = [first for first, entry in places if isinstance(entry, Node)]
         inputs = [first for first, entry in places if not isinstance(entry, Node)]
-        reading = [reads(node) for node, _ in steps]
-        few = confined or len(steps) <= PIECE_WINDOW or self.policy.makes_parameters
+        reading = [reads(node) for node in nodes]
+        few = confined or len(nodes) <= PIECE_WINDOW or self.policy.makes_parameters
         alone = [
             bool(few) or isinstance(node.call, KeepingCall) or read != node.inputs
-            for (node, _), read in zip(steps, reading, strict=True)
+            for node, read in zip(nodes, reading, strict=True)
         ]
-        pieces = divide(program, alone, [key for _, key in steps], reading)
+        pieces = divide(program, alone, ops, reading)
         end = sum(len(entry.avals) for entry in program.entries)
-        return _Parts(steps, [*firsts, end], inputs, program.outputs, pieces)
+        return _Parts(nodes, ops, [*firsts, end], inputs, program.outputs, pieces)
 
     def _placed(self, kept: list[tuple[Residual, int]]) -> list[Residual]:
         """Return the residuals by their places in the whole program, the same objects in each run.
@@ -158,13 +159,14 @@ class _Parts(NamedTuple):
     """A program as it runs op by op.
 
     Attributes:
-      steps: its nodes, each with its key: its call and the abstract values that it takes.
+      nodes, ops: its nodes, and what each is by itself.
       firsts: the first value of each node, and the number of all values.
       inputs, outputs: the values of its inputs, and those that are returned.
       pieces: they have all nodes.
     """
 
-    steps: list[tuple[Node, Any]]
+    nodes: list[Node]
+    ops: list[SingleOp]
     firsts: list[int]
     inputs: list[int]
     outputs: tuple[int, ...]
@@ -218,18 +220,19 @@ def _on_device(arrays: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(found)
 
 
-def _steps(program: Program) -> list[tuple[Node, Any]]:
-    """Return the nodes as they run alone, each with its call and the abstract values it takes."""
+def _single_ops(program: Program) -> tuple[list[Node], list[SingleOp]]:
+    """Return the nodes as they run alone, and what each is by itself."""
     kept = dict(program.residuals)
     avals: list[Aval] = []
-    steps = []
+    nodes, ops = [], []
     for e, entry in enumerate(program.entries):
         if isinstance(entry, Node):
-            taken = tuple(avals[i] for i in entry.inputs)
+            taken = tuple([avals[i] for i in entry.inputs])
             node = entry
             if e in kept:
                 call = keeping_of(entry.call, kept[e], taken)
                 node = Node(call, entry.inputs, entry.avals, None, entry.where)
-            steps.append((node, (node.call, taken)))
+            nodes.append(node)
+            ops.append(single_op(node.call, taken))
         avals.extend(entry.avals)
-    return steps
+    return nodes, ops

@@ -8,9 +8,7 @@ op by op until that has cost what compiling it costs, wherever it was met.
 
 from __future__ import annotations
 
-import functools
 import threading
-import zlib
 from collections.abc import Sequence
 from itertools import groupby, pairwise
 from typing import Any, NamedTuple
@@ -22,6 +20,7 @@ from ..lowering.scopes import name_program
 from ..program.program import Aval, Input, Node, Program
 from ..program.slices import PlacedEntry, renumber
 from .instructions import note_compiled
+from .known_ops import SingleOp
 from .single_ops import compiler_options_of
 from .thresholds import (
     OP_BY_OP_MS,
@@ -40,16 +39,18 @@ _LOCK = threading.Lock()
 class Piece:
     """A sequence of nodes as a program of its own.
 
+    Args:
+      weight: how many ops it counts for.
+
     Attributes:
       program, nodes: what it computes.
       compiled: runs it at once, and returns its outputs and faults; None before `compile`.
       side: of `compiled`. Each site has for its line the number of the node as well.
     """
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, weight: int) -> None:
         self.program, self.side = program, Side()
         self.nodes = [e for e in program.entries if isinstance(e, Node)]
-        weight = sum(weight_of(node.call) for node in self.nodes)
         self._left = PIECE_MS + PIECE_WEIGHT_MS * weight
         self.compiled: Any = None
 
@@ -106,45 +107,33 @@ class Placed(NamedTuple):
     piece: Piece | None
 
 
-def weight_of(call: Any) -> int:
-    """Return how many ops of a program a call counts for.
-
-    Args:
-      call: of a node; a gradient counts twice what it differentiates does.
-
-    Returns:
-      A positive number.
-    """
-    inner = getattr(call, "call", None) or getattr(call, "source", None)
-    if inner is not None:
-        return 2 * weight_of(inner)
-    return int(getattr(getattr(call, "op", None), "weight", 1))
-
-
 def divide(
-    program: Program, alone: Sequence[bool], keys: Sequence[Any], reads: Sequence[tuple[int, ...]]
+    program: Program,
+    alone: Sequence[bool],
+    ops: Sequence[SingleOp],
+    reads: Sequence[tuple[int, ...]],
 ) -> list[Placed]:
     """Divide a program into pieces.
 
     Args:
       alone: for each node, whether it runs by itself.
-      keys: for each node, what it is: its call and the abstract values that it takes.
+      ops: for each node, what it is by itself.
       reads: for each node, the values that it needs.
 
     Returns:
       The pieces, in order; together they have all nodes.
     """
     bounds: list[int] = []
-    for single, places in groupby(range(len(keys)), key=lambda k: alone[k]):
+    for single, places in groupby(range(len(ops)), key=lambda k: alone[k]):
         section = [*places]
         if single:
             bounds += section
         else:
             start, end = section[0], section[-1] + 1
-            weights = [weight_of(call) for call, _ in keys[start:end]]
-            marks = [_mark(*key) for key in keys[start:end]]
+            weights = [op.weight for op in ops[start:end]]
+            marks = [op.mark for op in ops[start:end]]
             bounds += [start + k for k in _bounds(marks, weights)]
-    return _placed(program, [*pairwise([*bounds, len(keys)])], reads)
+    return _placed(program, [*pairwise([*bounds, len(ops)])], ops, reads)
 
 
 def _bounds(marks: list[int], weights: list[int]) -> list[int]:
@@ -178,14 +167,11 @@ def _bounds(marks: list[int], weights: list[int]) -> list[int]:
     return found
 
 
-@functools.lru_cache(1 << 16)
-def _mark(call: Any, avals: tuple[Aval, ...]) -> int:
-    """Return a number that equal calls have in common, and others mostly do not."""
-    return zlib.crc32(f"{call!r} {avals!r}".encode())
-
-
 def _placed(
-    program: Program, spans: Sequence[tuple[int, int]], reads: Sequence[tuple[int, ...]]
+    program: Program,
+    spans: Sequence[tuple[int, int]],
+    ops: Sequence[SingleOp],
+    reads: Sequence[tuple[int, ...]],
 ) -> list[Placed]:
     """Return the pieces that have the nodes of these spans."""
     avals: list[Aval] = []
@@ -213,7 +199,8 @@ def _placed(
             numbered = [
                 placed._replace(entry=_numbered(placed.entry, k)) for k, placed in enumerate(mine)
             ]
-            piece = _piece_of(renumber([*given, *numbered], outputs))
+            weight = sum(op.weight for op in ops[start:end])
+            piece = _piece_of(renumber([*given, *numbered], outputs), weight)
         ended = tuple([i for i in (*inputs, *made) if last.get(i, -1) < end])
         found.append(Placed(start, end, inputs, outputs, ended, piece))
     return found
@@ -225,15 +212,15 @@ def _numbered(node: Node, k: int) -> Node:
     return Node(node.call, node.inputs, node.avals, node.primal, where)
 
 
-def _piece_of(program: Program) -> Piece:
-    """Return the piece of a program, one for equal structure."""
+def _piece_of(program: Program, weight: int) -> Piece:
+    """Return the piece of a program of this weight, one for equal structure."""
     key = program.key
     with _LOCK:
         piece = _pieces.get(key)
         if piece is None:
             if len(_pieces) >= _MAX_PIECES:
                 _pieces.pop(next(iter(_pieces)))
-            piece = _pieces[key] = Piece(program)
+            piece = _pieces[key] = Piece(program, weight)
         return piece
 
 

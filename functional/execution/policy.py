@@ -16,8 +16,8 @@ from weakref import ref
 from ..program.options import lowerings
 from ..program.program import Input, Node, Program
 from .drawn_in_blocks import in_blocks
-from .pieces import weight_of
-from .single_ops import fits_numpy, is_exact, is_ready, namespace_of, on_host
+from .known_ops import SingleOp
+from .single_ops import fits_numpy, is_exact, on_host
 from .thresholds import (
     ALTERNATING_SHARE,
     CALLS_PER_MODEL,
@@ -56,7 +56,7 @@ class CompilePolicy:
     """The policy for one program.
 
     Args:
-      steps: its nodes as they run alone, each with its key: its call and what that takes.
+      nodes, ops: its nodes as they run alone, and what each is by itself.
 
     Attributes:
       spent: milliseconds in runs op by op that compiled nothing.
@@ -65,12 +65,12 @@ class CompilePolicy:
       is_long: to compile it whole takes long.
     """
 
-    def __init__(self, program: Program, steps: list[tuple[Node, Any]]) -> None:
-        self._program, self._steps = program, steps
+    def __init__(self, program: Program, nodes: Sequence[Node], ops: Sequence[SingleOp]) -> None:
+        self._program, self._nodes, self._ops = program, nodes, ops
         self.spent = 0.0
         self.whole = False
         self.plan: ref[Any] | None = None
-        self._weight = sum(weight_of(node.call) for node, _ in steps)
+        self._weight = sum(op.weight for op in ops)
         self._compile_ms = COMPILE_PROGRAM_MS + COMPILE_NODE_MS * self._weight
         self.is_long = self._compile_ms >= LONG_PROGRAM_MS
 
@@ -98,14 +98,15 @@ class CompilePolicy:
             return False
         by_numpy = steps or one_of_many or once or self._compile_ms >= LONG_STEP_MS
         # Turns of a loop share what they compile.
-        unknown = {key: node for node, key in self._steps if not is_ready(key)}
+        each = zip(self._ops, self._nodes, strict=True)
+        unknown = {op: node for op, node in each if op.run is None}
         one_by_one = sum(
             COMPILE_MODEL_MS
-            if namespace_of(node.call) == "opaque"
+            if op.namespace == "opaque"
             else TRACE_OP_MS
-            if fits_numpy(key) and (by_numpy or is_exact(node))
+            if fits_numpy(op) and (by_numpy or is_exact(node))
             else COMPILE_OP_MS
-            for key, node in unknown.items()
+            for op, node in unknown.items()
         )
         gives = (
             bool(self._optimizers)
@@ -121,14 +122,14 @@ class CompilePolicy:
         A model is no little op, but an episode, a sentence or a solver calls one at each turn: that
         are few different calls, and another number of them each time.
         """
-        models = [key for node, key in self._steps if namespace_of(node.call) == "opaque"]
-        unknown = {key for key in models if not is_ready(key)}
+        models = [op for op in self._ops if op.namespace == "opaque"]
+        unknown = {op for op in models if op.run is None}
         return len(models) > CALLS_PER_MODEL * len(unknown) or not models
 
     @functools.cached_property
     def _is_long_loop(self) -> bool:
         """True if it consists of few different ops, or is too long to be compiled whole."""
-        if len(self._steps) > WHOLE_REPEATS * len({key for _, key in self._steps}):
+        if len(self._ops) > WHOLE_REPEATS * len({*self._ops}):
             return True
         step = bool(self._optimizers or self._program.residuals)
         return not step and self._weight > WHOLE_WEIGHT
@@ -136,8 +137,8 @@ class CompilePolicy:
     @functools.cached_property
     def _stays_with_numpy(self) -> bool:
         """True if NumPy computes it as soon as a compiled program, to the same bits."""
-        little = all(fits_numpy(key, NUMPY_FAST_ELEMENTS) for _, key in self._steps)
-        return len(self._steps) <= NUMPY_NODES and little and self._is_exact
+        little = all(fits_numpy(op, NUMPY_FAST_ELEMENTS) for op in self._ops)
+        return len(self._ops) <= NUMPY_NODES and little and self._is_exact
 
     @functools.cached_property
     def _waits_long(self) -> bool:
@@ -147,15 +148,13 @@ class CompilePolicy:
         """
         if self._optimizers:
             return self._compile_ms >= LONG_STEP_MS
-        return not self._program.residuals and all(fits_numpy(key) for _, key in self._steps)
+        return not self._program.residuals and all(map(fits_numpy, self._ops))
 
     @functools.cached_property
     def makes_parameters(self) -> bool:
         """True if the program makes parameters: draws in blocks and little else but fills."""
-        names = [
-            getattr(getattr(node.call, "op", None), "qualified", None) for node, _ in self._steps
-        ]
-        draws = sum(in_blocks(node) is not None for node, _ in self._steps)
+        names = [getattr(getattr(op.call, "op", None), "qualified", None) for op in self._ops]
+        draws = sum(in_blocks(node) is not None for node in self._nodes)
         others = sum(name not in _FILLS for name in names)
         return draws > 0 and on_host() and others * FILLS_PER_OTHER <= len(names)
 
@@ -167,12 +166,12 @@ class CompilePolicy:
         """
         return all(
             is_exact(node) or getattr(getattr(node.call, "op", None), "name", None) == "mul"
-            for node, _ in self._steps
+            for node in self._nodes
         )
 
     @functools.cached_property
     def _is_exact(self) -> bool:
-        return all(is_exact(node) for node, _ in self._steps)
+        return all(map(is_exact, self._nodes))
 
     def _budget_ms(self) -> float:
         """Return the milliseconds of runs op by op before the program is compiled whole."""
@@ -184,7 +183,7 @@ class CompilePolicy:
     @functools.cached_property
     def _families(self) -> list[Any]:
         """Keys of programs like this one: with its updates, or that end at the same line."""
-        where = self._steps[-1][0].where if self._steps else None
+        where = self._nodes[-1].where if self._nodes else None
         return self._optimizers or ([where] if where is not None else [])
 
     @property
@@ -193,7 +192,7 @@ class CompilePolicy:
 
         With an update these are several, else many that hardly ran again.
         """
-        other = _has_several_compiled if self._optimizers else _hardly_met_again
+        other = _has_several if self._optimizers else _hardly_met_again
         return bool(self._families) and all(map(other, self._families))
 
     @property
@@ -228,7 +227,7 @@ class CompilePolicy:
     @functools.cached_property
     def _optimizers(self) -> list[Any]:
         """Keys of the optimizers' updates among the nodes."""
-        return [key for node, key in self._steps if namespace_of(node.call) == "optim"]
+        return [op for op in self._ops if op.namespace == "optim"]
 
 
 class _RecentRuns:
@@ -242,6 +241,11 @@ class _RecentRuns:
         before = _in_a_row(last, program)
         rest = last[:-1] if before else last
         self._runs = (*rest, (ref(program), before + 1))[-RECENT_PROGRAMS:]
+
+    @property
+    def programs(self) -> int:
+        """The number of these programs, up to `RECENT_PROGRAMS`."""
+        return len(self._runs)
 
     def repeats(self, program: CompilePolicy) -> bool:
         """Return True if `program` ran last too: many times, where others were no loops."""
@@ -265,9 +269,11 @@ def _was_loop(held: ref[CompilePolicy], times: int) -> bool:
     return times > LOOP_RUNS or _ran_often(plan)
 
 
-def _has_several_compiled(family: Any) -> bool:
-    """Return True if so many of a family were compiled that more are other lengths."""
-    return len(_compiled_plans.get(family, ())) >= COMPILED_UPDATES
+def _has_several(family: Any) -> bool:
+    """Return True if so many of a family were met that more are other lengths."""
+    recent = _recent_runs.get(family)
+    met = len(_compiled_plans.get(family, ())), 0 if recent is None else recent.programs
+    return max(met) >= COMPILED_UPDATES
 
 
 def _hardly_met_again(family: Any) -> bool:

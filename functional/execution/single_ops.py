@@ -20,42 +20,42 @@ from ..program.program import Aval, Node
 from ..program.symbolic_lengths import AnyLengths, Size
 from .confined import confined, name_of, refuse_xla
 from .drawn_in_blocks import in_blocks, overwrites
+from .known_ops import SingleOp, forget_known_ops, single_op
 from .numpy.evaluator import MOST, Evaluator, evaluator
-from .thresholds import NUMPY_DRAWS, NUMPY_ELEMENTS, NUMPY_LOOP_STEPS, NUMPY_RUNS
+from .thresholds import (
+    NUMPY_DRAWS,
+    NUMPY_ELEMENTS,
+    NUMPY_FAST_ELEMENTS,
+    NUMPY_FAST_STEPS,
+    NUMPY_LOOP_STEPS,
+    NUMPY_RUNS,
+)
 
-_runners: dict[Any, Any] = {}  # ops with the shapes that they ran alone with, and what ran them
 _jitted: dict[Any, Any] = {}
-_of_numpy: dict[Any, Evaluator] = {}  # of a confined process
+_of_numpy: dict[SingleOp, Evaluator] = {}  # of a confined process
 _checks: dict[Any, _Checks] = {}
 
 
-def is_ready(key: Any) -> bool:
-    """Return True if an op ran with such shapes before.
-
-    Args:
-      key: its call, and the abstract values that it takes.
-    """
-    return key in _runners
-
-
-def run_node(node: Node, key: Any, inputs: Sequence[Any]) -> Any:
+def run_node(node: Node, op: SingleOp, inputs: Sequence[Any]) -> Any:
     """Run a node alone, and return its outputs.
 
     Args:
-      key: its call, and the abstract values that it takes.
+      op: what it is by itself.
     """
-    if namespace_of(node.call) == "opaque" and not confined:  # NumPy is no quicker than a model
-        run = _runners.get(key)
-        if run is None:
-            run = _runners[key] = _compiled(node)
-        return run(*inputs)
+    run = op.run
+    if run is not None and not confined:
+        found = run(*inputs)
+        if found is not None:
+            return found
 
     def compiled() -> Any:
         return (in_blocks(node) if on_host() else None) or _compiled(node)
 
-    if key not in _runners and len(reads(node)) < len(inputs):  # the others may be None
-        _runners[key] = compiled()
-    return _run(key, inputs, compiled, _is_random(node))
+    if not confined:
+        # NumPy is no quicker than a model; what a node does not read may be None.
+        if op.namespace == "opaque" or len(reads(node)) < len(inputs):
+            op.run = compiled()
+    return _run(op, inputs, compiled, _is_random(node))
 
 
 def reads(node: Node) -> tuple[int, ...]:
@@ -79,33 +79,33 @@ def check_node(node: Node, inputs: Sequence[Any], side: Side) -> list[Any]:
     return found
 
 
-def _run(key: Any, arrays: Sequence[Any], compiled: Callable[[], Any], exact: bool = False) -> Any:
-    """Run a call by NumPy as long as that pays, then by what `compiled` makes.
+def _run(op: SingleOp, arrays: Sequence[Any], compiled: Callable[[], Any], exact: bool) -> Any:
+    """Run an op by NumPy as long as that pays, then by what `compiled` makes.
 
     Args:
-      key: the call, and the abstract values that it takes.
       exact: NumPy must give what XLA gives to the last bit.
     """
     if confined:
-        return _run_by_numpy(key, arrays)
-    run = _runners.get(key)
+        return _run_by_numpy(op, arrays)
+    run = op.run
     if run is None:
-        run = _runners[key] = _try_numpy(key[0].evaluate, arrays, exact, key) or compiled()
+        alone = op.call, op.avals
+        run = op.run = _try_numpy(op.call.evaluate, arrays, exact, alone) or compiled()
     found = run(*arrays)
     if found is None:
-        run = _runners[key] = compiled()
+        run = op.run = compiled()
         found = run(*arrays)
     return found
 
 
-def _run_by_numpy(key: Any, arrays: Sequence[Any]) -> Any:
-    """Compute a call in a process where XLA does not run."""
-    run = _of_numpy.get(key)
+def _run_by_numpy(op: SingleOp, arrays: Sequence[Any]) -> Any:
+    """Compute an op in a process where XLA does not run."""
+    run = _of_numpy.get(op)
     if run is None:
-        found = evaluator(key[0].evaluate, arrays, False, key)
+        found = evaluator(op.call.evaluate, arrays, False, (op.call, op.avals))
         if found is None:
-            refuse_xla(name_of(key[0]))
-        run = _of_numpy[key] = found
+            refuse_xla(name_of(op.call))
+        run = _of_numpy[op] = found
     return run(*arrays)
 
 
@@ -125,22 +125,19 @@ class _NumpyRuns:
 
 
 def _try_numpy(
-    fn: Callable[..., Any], arrays: Sequence[Any], exact: bool, key: Any
-) -> _NumpyRuns | None:
+    fn: Callable[..., Any], arrays: Sequence[Any], exact: bool, alone: Any
+) -> Evaluator | _NumpyRuns | None:
     """Return the function by NumPy, if that can compute it for arrays like these."""
-    found = evaluator(fn, arrays, exact, key) if on_host() else None
-    return None if found is None else _NumpyRuns(found)
+    found = evaluator(fn, arrays, exact, alone) if on_host() else None
+    if found is None:
+        return None
+    quick = found.work <= NUMPY_FAST_STEPS and found.largest <= NUMPY_FAST_ELEMENTS
+    return found if quick and not found.draws else _NumpyRuns(found)
 
 
-def fits_numpy(described: Any, most: int = MOST) -> bool:
+def fits_numpy(op: SingleOp, most: int = MOST) -> bool:
     """Return True if NumPy may compute an op: it takes at most so many elements each."""
-    return on_host() and all(math.prod(aval.shape) <= most for aval in described[1])
-
-
-def namespace_of(call: Any) -> str | None:
-    """Return the namespace of a call's op, or of the op that it is the gradient of."""
-    inner = getattr(call, "call", None) or getattr(call, "source", None) or call
-    return getattr(getattr(inner, "op", None), "namespace", None)
+    return on_host() and all(math.prod(aval.shape) <= most for aval in op.avals)
 
 
 def _is_random(node: Node) -> bool:
@@ -237,7 +234,7 @@ class _Checks(AnyLengths):
     def __call__(self, inputs: Sequence[Any]) -> tuple[list[FaultSite], list[Any]]:
         """Return the checks' sites, flags and values; nothing if all are known to pass."""
         avals = _avals(inputs)
-        found = _run((self, avals), inputs, lambda: self.jitted)
+        found = _run(single_op(self, avals), inputs, lambda: self.jitted, False)
         flags, values = found[::2], found[1::2]
         # To look at what XLA computes would be to wait for it.
         if all(isinstance(flag, np.ndarray) and not flag for flag in flags):
@@ -260,7 +257,8 @@ def _avals(arrays: Sequence[Any]) -> tuple[Aval, ...]:
 def forget_compiled_ops() -> None:
     """Release all that was compiled alone."""
     compiled = [*_jitted.values(), *[checks.jitted for checks in _checks.values()]]
-    for remembered in (_jitted, _checks, _runners):
+    forget_known_ops()
+    for remembered in (_jitted, _checks):
         remembered.clear()
     for jitted in compiled:
         jitted.clear_cache()

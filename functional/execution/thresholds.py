@@ -43,6 +43,7 @@ NUMPY_RUNS, NUMPY_ELEMENTS = 1000, 1 << 22
 NUMPY_DRAWS = 250  # runs of random ops, for which NumPy takes ten times as long
 NUMPY_LOOP_STEPS = 300  # steps of a loop that count as a further run each time
 NUMPY_FAST_ELEMENTS = 4096  # elements that NumPy computes no slower than a program starts
+NUMPY_FAST_STEPS = 16  # NumPy's functions, for so few elements, that take no longer than that
 
 # Pieces: a sequence of ops is compiled once it has run op by op for as long as that takes.
 PIECE_MS, PIECE_WEIGHT_MS = 30.0, 2.0  # to compile one, and more for each op in it

@@ -37,7 +37,7 @@ class VjpCall:
         stand in for them, and they are not passed.
     """
 
-    __slots__ = ("call", "n", "wanted", "given", "missing", "__weakref__")
+    __slots__ = ("call", "n", "wanted", "given", "missing", "_abstract", "__weakref__")
 
     residuals = False
     many = True
@@ -46,6 +46,7 @@ class VjpCall:
     def __init__(self, call: Any, n: int, wanted: Any, given: Any, missing: Any) -> None:
         self.call, self.n, self.wanted, self.given = call, n, wanted, given
         self.missing: tuple[tuple[int, Aval], ...] = missing
+        self._abstract: dict[Any, tuple[Aval, ...]] = {}
 
     def __repr__(self) -> str:
         return f"vjp[{self.call!r}]"
@@ -119,9 +120,13 @@ class VjpCall:
 
     def abstract(self, avals: tuple[Aval, ...]) -> tuple[Aval, ...]:
         """Return what is known of the inputs, as gradients are like them: nothing is traced."""
-        _refuse(self.call)
-        inputs = self._inputs(avals)
-        return tuple(inputs[i]._replace(weak=False) for i in self.wanted)
+        known = self._abstract.get(avals)
+        if known is None:
+            _refuse(self.call)
+            inputs = self._inputs(avals)
+            known = tuple([inputs[i]._replace(weak=False) for i in self.wanted])
+            self._abstract[avals] = known
+        return known
 
 
 _VJPS: weakref.WeakValueDictionary[Any, VjpCall] = weakref.WeakValueDictionary()

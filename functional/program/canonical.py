@@ -57,7 +57,7 @@ def canonical(
             continue
         e, node, first = makers[value]
         entered[e] = len(nodes)
-        nodes.append((node.call, tuple([numbers[v] for v in node.inputs])))
+        nodes += (node.call, len(node.inputs), *[numbers[v] for v in node.inputs])
         made = len(numbers)
         numbers.update({first + k: made + k for k in range(len(node.avals))})
     position = {value: i for i, value in enumerate(values)}

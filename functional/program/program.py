@@ -213,10 +213,6 @@ class Input(NamedTuple):
     def avals(self) -> tuple[Aval, ...]:
         return (self.aval,)
 
-    @property
-    def key(self) -> Any:
-        return ("input", self.aval)
-
 
 class Node:
     """One call on earlier values.
@@ -242,10 +238,6 @@ class Node:
         self.call, self.inputs, self.avals = call, inputs, avals
         self.primal, self.where = primal, where
 
-    @property
-    def key(self) -> Any:
-        return (self.call, self.inputs)
-
     def __repr__(self) -> str:
         return f"{self.call!r} {self.inputs}"
 
@@ -266,7 +258,14 @@ class Program(NamedTuple):
 
     @property
     def key(self) -> Any:
-        return (tuple(e.key for e in self.entries), self.outputs, self.residuals)
+        """The same for equal programs; it is flat, as the garbage collector walks what is kept."""
+        flat: list[Any] = []
+        for entry in self.entries:
+            if isinstance(entry, Node):
+                flat += (entry.call, len(entry.inputs), *entry.inputs)
+            else:
+                flat.append(entry.aval)
+        return (tuple(flat), self.outputs, self.residuals)
 
     def first_values(self) -> list[int]:
         """Return the number of the first value of each entry."""

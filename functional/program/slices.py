@@ -120,9 +120,10 @@ def renumber(
         entry = placed.entry
         place[placed.place] = len(made)
         if isinstance(entry, Node):
-            inputs = tuple(number[v] for v in entry.inputs)
+            inputs = tuple([number[v] for v in entry.inputs])
             primal = place.get(entry.primal) if entry.primal is not None else None
-            entry = Node(entry.call, inputs, entry.avals, primal, entry.where)
+            if inputs != entry.inputs or primal != entry.primal:
+                entry = Node(entry.call, inputs, entry.avals, primal, entry.where)
         for v in placed.values:
             number[v] = len(number)
         made.append(entry)

@@ -55,7 +55,6 @@ class Value:
     ) -> None:
         self.index = index
         self.aval = aval
-        self.shape = Size(aval.shape)
         self.dtype = aval.dtype
         self.device = aval.device
         self.weak = aval.weak
@@ -73,6 +72,7 @@ class Value:
         self.apart = 0
         kind = (aval, requires_grad, role, inference, strides)
         self.resting = self if index < 0 else resting(*kind)
+        self.shape: Size = Size(aval.shape) if index < 0 else self.resting.shape  # one a kind
 
     def __repr__(self) -> str:
         return f"<value {self.index} {self.dtype.name}{list(self.shape)} role={self.role}>"

@@ -79,6 +79,11 @@ class Evaluator:
                     _take(step, values)
         return [np.array(values[i]) for i in self._outputs]
 
+    @property
+    def work(self) -> int:
+        """The number of calls of NumPy that it makes."""
+        return len(self._steps) + self.turns
+
     def as_ufunc(self) -> tuple[np.ufunc, list[tuple[int, np.dtype[Any] | None]]] | None:
         """Return the ufunc of NumPy that the whole program is; None if it is more than that.
 

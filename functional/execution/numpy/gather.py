@@ -74,8 +74,10 @@ def gather(
         return lambda x, indices: np.zeros(made[0].shape, made[0].dtype)
     numbers = dimension_numbers
     batching = numbers.operand_batching_dims, numbers.start_indices_batching_dims
-    windows = _Windows(given[0].shape, slice_sizes, numbers.start_index_map, batching)
+    starts, shape = numbers.start_index_map, given[0].shape
+    windows = _Windows(shape, slice_sizes, starts, batching)
     fills = mode == GatherScatterMode.FILL_OR_DROP
+    rows = _row_axis(shape, slice_sizes, starts, numbers.offset_dims, given[1].ndim - 1)
     dropped = {*numbers.collapsed_slice_dims, *numbers.operand_batching_dims}
     batch = given[1].ndim - 1
     alone = tuple(batch + dim for dim in dropped)
@@ -83,6 +85,10 @@ def gather(
     other = _filler(made[0].dtype) if fill_value is None else fill_value
 
     def gathered(x: Any, indices: Any) -> Any:
+        if rows is not None:
+            places = indices[..., 0]
+            if _all_within(places, x.shape[rows]):
+                return x.take(places, rows)
         positions, within = windows(indices, clip=not fills)
         found = x[positions]
         if fills and not within.all():
@@ -90,6 +96,30 @@ def gather(
         return np.moveaxis(found.squeeze(alone), offsets, numbers.offset_dims)
 
     return gathered
+
+
+def _row_axis(
+    shape: Sequence[int], sizes: Sequence[int], starts: Sequence[int], offsets: Sequence[int],
+    batch: int,
+) -> int | None:  # fmt: skip
+    """Return the dim of which windows are rows, as `take` has them; None if they are others.
+
+    Args:
+      shape, sizes, starts: of the operand and its windows, as `_Windows` takes them.
+      offsets: where the dims of a window are among those of all windows.
+      batch: dims of the indices.
+    """
+    if len(starts) != 1:
+        return None
+    axis = starts[0]
+    if any(size != (1 if dim == axis else shape[dim]) for dim, size in enumerate(sizes)):
+        return None
+    others = [*range(axis), *range(axis + batch, len(shape) - 1 + batch)]
+    return axis if [*offsets] == others else None
+
+
+def _all_within(places: Any, n: int) -> bool:
+    return bool(((places >= 0) & (places < n)).all())
 
 
 def _filler(dtype: np.dtype[Any]) -> Any:
@@ -123,8 +153,16 @@ def scatter(write: Callable[[Any, Any, Any], Any]) -> Callable[..., Callable[...
         batch = given[1].ndim - 1
         offsets = range(batch, batch + len(own))
         clip = mode == GatherScatterMode.CLIP
+        starts = numbers.scatter_dims_to_operand_dims
+        rows = _row_axis(shape, sizes, starts, numbers.update_window_dims, batch)
 
         def scattered(x: Any, indices: Any, updates: Any) -> Any:
+            if rows is not None:
+                places = indices[..., 0]
+                if _all_within(places, x.shape[rows]):
+                    out = x.copy()
+                    write(out, (*[slice(None)] * rows, places), updates)
+                    return out
             positions, within = windows(indices, clip)
             values = np.moveaxis(updates, numbers.update_window_dims, offsets)
             values = values.reshape(*indices.shape[:-1], *sizes)
