@@ -14,9 +14,55 @@ from ..program.program import Input, Program
 
 
 def devices_of(program: Program) -> tuple[Any, ...]:
-    """List the devices (or sets of them) that values of a program must be on, each once."""
+    """List the devices (or sets of them) that values of a program must be on, each once.
+
+    What is on one device of a mesh joins the mesh, where there is one.
+    """
     found = {aval.device: None for entry in program.entries for aval in entry.avals}
-    return tuple([d for d in found if d is not None and d is not META])
+    meshes = [d for d in found if isinstance(d, tuple)]
+    return tuple([
+        d for d in found if d is not None and d is not META and not any(d in m for m in meshes)
+    ])  # fmt: skip
+
+
+class Joined:
+    """Values of a program on a mesh that are on one of its devices alone.
+
+    A batch that was moved to a device is whole on each while the program runs; what is computed of
+    such values alone comes back to that device.
+
+    Args:
+      program: any.
+    """
+
+    def __init__(self, program: Program) -> None:
+        mesh: Any = next((d for d in devices_of(program) if isinstance(d, tuple)), ())
+        inputs = [entry for entry in program.entries if isinstance(entry, Input)]
+        self._inputs = [i for i, entry in enumerate(inputs) if entry.aval.device in mesh]
+        avals = [aval for entry in program.entries for aval in entry.avals] if mesh else []
+        self._outputs = [
+            (k, avals[v].device) for k, v in enumerate(program.outputs) if mesh and
+            avals[v].device in mesh
+        ]  # fmt: skip
+
+    def enter(self, args: Sequence[Any]) -> Sequence[Any]:
+        """Return a program's arguments with these whole on each device of the mesh."""
+        if not self._inputs:
+            return args
+        where = _place(None, args)
+        found = list(args)
+        for i in self._inputs:
+            found[i] = jax.device_put(args[i], where)
+        return found
+
+    def leave(self, outputs: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Return a program's outputs with these on their device."""
+        if not self._outputs:
+            return outputs
+        found = list(outputs)
+        for k, device in self._outputs:
+            found[k] = jax.device_put(found[k], device)
+        return tuple(found)
 
 
 def single_device_of(program: Program) -> Any:
