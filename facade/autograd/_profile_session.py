@@ -13,6 +13,7 @@ from typing import Any
 import jax
 
 from leafax.functional.execution.instructions import Op, ops_of
+from leafax.functional.lowering.scopes import read_scope
 
 from .._runtime.observation import synchronize
 from .profiler_util import EventList, FunctionEvent
@@ -118,6 +119,10 @@ class _Reader:
         known: dict[str, Any] = {}
         if "hlo_op" in facts:
             name, known = self._op(str(facts["hlo_module"]), str(facts["hlo_op"]))
+        elif (scope := read_scope(str(facts.get("tf_op", "")))) is not None:  # of a TPU
+            name = _key(scope.op)
+            known |= {"where": (scope.file, scope.line), "path": scope.path}
+            known["instruction"] = (scope.path, raw.name)
         elif on_device or _BLOCK in facts:
             name, known["is_user_annotation"] = raw.name.replace(_SHARP, "#"), _BLOCK in facts
         elif dispatched := _DISPATCH.fullmatch(raw.name):

@@ -4,6 +4,7 @@ import gzip
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import jax
@@ -15,6 +16,8 @@ from flax import linen, nnx
 import leafax
 from leafax.adapters import linen as linen_adapter
 from leafax.adapters import nnx as nnx_adapter
+from leafax.autograd._profile_session import _Reader
+from leafax.autograd.profiler_util import EventList
 from leafax.functional.execution.instructions import read_instructions
 from leafax.functional.lowering.scopes import read_scope
 from leafax.profiler import ProfilerAction, ProfilerActivity, profile, record_function, schedule
@@ -246,3 +249,48 @@ ENTRY %main (x: f32[2]) -> f32[2] {
     names = read_instructions(text)
     assert names["x"] == "x" and names["fusion.1"] == "jit(f)/a.py:3 tanh/tanh"
     assert read_scope("jit(f)/while/body/add") is None
+
+
+def plane(name: str, **lines: list[tuple[str, float, float, dict[str, Any]]]) -> Any:
+    """Make a plane of a profile, from the name, start, length (in us) and facts of its events."""
+    made = [
+        SimpleNamespace(
+            name=line.replace("_", " "),
+            events=[
+                SimpleNamespace(name=n, start_ns=at * 1e3, duration_ns=took * 1e3, stats=facts)
+                for n, at, took, facts in events
+            ],
+        )
+        for line, events in lines.items()
+    ]
+    return SimpleNamespace(name=name, lines=made)
+
+
+def test_events_of_accelerators_are_read() -> None:
+    gpu = plane(
+        "/device:GPU:0",
+        Stream_13=[
+            ("sgemm", 10, 30, {"hlo_op": "dot.1", "hlo_module": "jit_of_mine"}),
+            ("loop", 50, 5, {"hlo_op": "copy.2", "hlo_module": "jit_leafax_op_addmm"}),
+            ("MemcpyH2D", 60, 2, {}),
+        ],
+    )
+    op = {"tf_op": "jit(leafax_program_1)/Net.head/train.py:7 addmm.backward/dot_general"}
+    tpu = plane(
+        "/device:TPU:0", XLA_Modules=[("jit_leafax_program_1", 0, 100, {})],
+        XLA_Ops=[("%fusion.3 = ...", 10, 40, op), ("%while", 5, 90, {})],
+    )  # fmt: skip
+    reader = _Reader(False)
+    for one in (gpu, tpu, plane("/host:metadata", a=[("x", 0, 1, {})])):
+        reader.plane(one)
+    found = {event.name: event for event in reader.events}
+    assert {*found} == {
+        "jax::of_mine", "aten::addmm", "MemcpyH2D", "aten::addmm.backward", "%while"
+    }  # fmt: skip
+    backward = found["aten::addmm.backward"]
+    assert (backward.where, backward.path) == (("train.py", 7), "Net.head")
+    assert backward.device_time_total == 40 and backward.cpu_time_total == 0
+    assert found["%while"].self_device_time_total == 90 - 40  # what runs within it is not its own
+    table = EventList(reader.events, "cuda").key_averages().table(sort_by="cuda_time_total")
+    assert "Self CUDA %" in table and table.split("\n")[3].split()[0] == "%while"
+    assert "Self CUDA time total: 127.000us" in table
