@@ -1,5 +1,6 @@
 """`leafax.cache`: programs that an earlier process compiled are read from disk."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -8,44 +9,34 @@ import jax
 import pytest
 
 import leafax
+from leafax._core.run_log import Compilation, Run
+from leafax._runtime.explain import Report
 
-SCRIPT = """
-import sys, leafax, numpy as np
-leafax.zeros(3).sum().item()  # JAX has looked for a folder before
-leafax.cache(sys.argv[1])
-leafax.explain(clear=True)
-net = leafax.nn.Sequential(leafax.nn.Linear(4, 8), leafax.nn.Tanh(), leafax.nn.Linear(8, 2))
-with leafax.no_grad():
-    for p in net.parameters():
-        p.fill_(0.1)
-optimizer = leafax.optim.AdamW(net.parameters())
-x = leafax.from_numpy(np.ones((3, 4), np.float32))
-for _ in range(4):
-    loss = net(x).square().sum()
-    optimizer.zero_grad()
-    loss.backward()
-    optimizer.step()
-report = leafax.explain()
-made = [c for c in report.compilations if not c.read]
-print(len(made), len(report.compilations), loss.item())
-print(next((x for x in str(report).split("\\n") if "on disk" in x), "nothing read"))
-"""
+RUN = Run("item()", ("x.py", 1), 1, "compiled", 0.1, 1, 1, 0, 0)
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "cached_programs.py"
+SAYS = r"loss (\S+)\nfirst step \S+ s: (\d+) compiled, (\d+) read from "
 
 
-def run(folder: Path) -> tuple[list[float], str]:
-    options = {"capture_output": True, "text": True, "check": True}
-    ran = subprocess.run([sys.executable, "-c", SCRIPT, str(folder)], **options)  # type: ignore[call-overload]
-    numbers, summary = ran.stdout.strip().split("\n")[-2:]
-    return [float(x) for x in numbers.split()], summary
+def run(folder: Path) -> tuple[str, int, int]:
+    """Return the loss of the example, and how many programs it compiled and read."""
+    command = [sys.executable, str(EXAMPLE), str(folder)]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    found = re.match(SAYS, printed)
+    assert found, printed
+    return found[1], int(found[2]), int(found[3])
 
 
 def test_a_second_process_compiles_nothing(tmp_path: Path) -> None:
     folder = tmp_path / "new" / "cache"
-    (made, total, loss), told = run(folder)
-    assert made == total >= 1 and told == "nothing read"
-    (made, again, same), told = run(folder)
-    assert made == 0 and again == total and same == loss
-    assert told == f"of what XLA compiled, {total:.0f} were read from the cache on disk"
+    loss, compiled, read = run(folder)
+    assert compiled >= 2 and read == 0
+    assert run(folder) == (loss, 0, compiled)
+
+
+def test_what_was_read_is_told() -> None:
+    told = str(Report([RUN], [Compilation("program", "", ("x", 1), 0.1, "", True)]))
+    assert "of what XLA compiled, 1 were read from the cache on disk" in told
 
 
 def test_settings_are_jaxs(tmp_path: Path) -> None:
