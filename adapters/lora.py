@@ -14,7 +14,11 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from jax.sharding import PartitionSpec
+
 import leafax
+from leafax._runtime.placing import sharding_of
+from leafax.distributed._sharding import place_tensors
 from leafax.functional.execution.tracebacks import end_at_callers
 
 from ._models.adapted_call import Adapted as Adapted  # pickles of 0.1.0 name them in here
@@ -50,6 +54,20 @@ class Factors:
             a = leafax.randn(*stack, rows, rank, dtype=kernel.dtype) / math.sqrt(rows)
         self.a = a.requires_grad_()
         self.b = leafax.zeros(*stack, rank, columns, dtype=kernel.dtype, requires_grad=True)
+        self.follow_kernel()
+
+    def follow_kernel(self) -> None:
+        """Place the factors on the kernel's mesh, if it lies on one, split as it is."""
+        where = sharding_of(self.kernel)
+        if where is None:
+            return
+        rows, columns = None, None
+        if self.kernel.dim() == 2:
+            rows, columns = (*where.spec, None, None)[:2]
+        if self.turned:
+            rows, columns = columns, rows
+        specs = {"lora_a": PartitionSpec(rows), "lora_b": PartitionSpec(None, columns)}
+        place_tensors({"lora_a": self.a, "lora_b": self.b}, where.mesh, specs)
 
     def added_to(self, kernel: Any) -> Any:
         """Return a kernel with the adapter in it."""

@@ -239,6 +239,9 @@ class Freezing(ABC):
         """
         parameters, buffers = self._tensors()
         shard(parameters | buffers, mesh, rules or {}, self._classes)
+        me: Any = self
+        for factors in me._adapted_by().values():
+            factors.follow_kernel()
         return self
 
     def _levels(self, blocks: str | None) -> dict[str, int]:

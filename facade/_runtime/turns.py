@@ -14,7 +14,8 @@ from typing import Any
 from weakref import ref
 
 from leafax.functional.execution.donation import pair
-from leafax.functional.execution.plan import Outcome, Plan, plan_for
+from leafax.functional.execution.outcome import Outcome
+from leafax.functional.execution.plan import Plan, plan_for
 from leafax.functional.lowering.lower import is_checked, prune
 from leafax.functional.program.canonical import canonical
 from leafax.functional.program.program import Call, Input, Node, Program

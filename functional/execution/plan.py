@@ -13,54 +13,40 @@ import time
 from collections import OrderedDict
 from collections.abc import Sequence
 from itertools import starmap
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
-from jax.extend.core import jaxpr_as_fun
 
-from ..lowering.callbacks import watch_callbacks
 from ..lowering.lower import Side, is_checked, lower, prune
-from ..lowering.scopes import name_program
-from ..lowering.vjp import has_gradients
-from ..program.options import lowerings
 from ..program.program import Node, Program
 from ..program.transformation import outside, transformation
 from .confined import confined
+from .executable import compile_whole
 from .instructions import note_compiled
 from .interrupts import interrupts_held
-from .memory import as_out_of_memory, check_memory, keep_freed_memory
+from .memory import as_out_of_memory, keep_freed_memory
 from .memory_mappings import too_many
 from .meta_outputs import WithMeta, without_meta
 from .op_by_op import OpByOp
+from .outcome import Outcome
 from .packed_inputs import Packing
 from .pieces import forget_pieces
 from .placement import (
+    Joined,
     default_device,
     devices_of,
     gather_inputs,
     is_misplaced,
     put_outputs,
-    sharding_options,
     single_device_of,
 )
 from .policy import forget_runs
 from .segments import Scattered
 from .several_devices import Homes, Pairs, several
-from .single_ops import compiler_options_of, forget_compiled_ops
-from .weight_gradients import transpose_products
+from .single_ops import forget_compiled_ops
 
 _MAX_PLANS = 4096
 _wide: list[Any] = []  # contexts of 64-bit mode that nobody is in: to make one takes microseconds
-
-
-class Outcome(NamedTuple):
-    """The results of one run of a plan."""
-
-    outputs: tuple[Any, ...]
-    residuals: tuple[Any, ...]
-    faults: Any  # what checks found, an array as `lower` gives it; None without checks
-    how: str  # "compiled", "cached", "op by op" or "in pieces"
-    seconds: float  # spent compiling and dispatching
 
 
 class Plan:
@@ -71,7 +57,6 @@ class Plan:
       donate: the inputs whose buffers the outputs take.
       guards: outputs that are what an input was where a check found something, see `lower`.
       homes: outputs that lie where the inputs lay that they replace.
-      packing: how inputs that stay the same enter it, None if each does by itself.
       side: residual structures and fault sites, known once the program was traced.
       runs: how often it ran.
       used: when it ran last, by `time.perf_counter`.
@@ -79,15 +64,12 @@ class Plan:
     """
 
     def __init__(
-        self,
-        program: Program,
-        donate: tuple[int, ...] = (),
-        frozen: tuple[int, ...] = (),
-        guards: tuple[tuple[int, int], ...] = (),
-        homes: Pairs = (),
-    ) -> None:
+        self, program: Program, donate: tuple[int, ...] = (), frozen: tuple[int, ...] = (),
+        guards: Pairs = (), homes: Pairs = (),
+    ) -> None:  # fmt: skip
         self.program = program
         self.homes = Homes(homes)
+        self._joined = Joined(program)
         self.side = Side()
         self.donate = donate
         self.guards = guards
@@ -142,7 +124,7 @@ class Plan:
         """Return the outcome of a run, from all that the executable returned."""
         n, r = self._sizes
         faults = flat[-1] if self._checked else None
-        return Outcome(flat[:n], flat[n : n + r], faults, how, seconds)
+        return Outcome(self._joined.leave(flat[:n]), flat[n : n + r], faults, how, seconds)
 
     def _run(self, args: Sequence[Any], host: bool, once: bool, landed: list[Any]) -> Outcome:
         start = time.perf_counter()
@@ -154,7 +136,7 @@ class Plan:
             wide = jax.enable_x64(True)
         with wide:
             if several:
-                args = self.homes.enter(args, self._run_whole_anew)
+                args = self.homes.enter(self._joined.enter(args), self)
             ready = self._ready
             if confined:
                 found = self._op_by_op.run(args, self.side, _nothing, host=True)
@@ -176,7 +158,7 @@ class Plan:
                         how = "compiled"
                     ready = self._ready
             assert ready is not None
-            jitted, given = ready[0], self._given(ready, args)
+            jitted, given = ready[0], _given(ready, args)
             if given is None:  # they change, after all
                 with self._lock:
                     if self._packing is not None or self._ready is None:  # or it was forgotten
@@ -200,26 +182,22 @@ class Plan:
         _wide.append(wide)
         return self.outcome(landed[0], how, time.perf_counter() - start)
 
-    @staticmethod
-    def _given(ready: tuple[Any, Packing | None], args: Sequence[Any]) -> Sequence[Any] | None:
-        """Return the executable's arguments; None if it cannot take these inputs."""
-        packing = ready[1]
-        return args if packing is None else packing.packed(args)
-
     def run_whole(self) -> None:
         """Compile at the next run, whatever that costs: the program will run many times."""
         self._op_by_op.policy.whole = True
 
-    def _run_whole_anew(self) -> None:
-        self.forget()
-        self.run_whole()
+    def exchange(self, ready: Any) -> Any:
+        """Take another executable, or None for one to be compiled; return the one before."""
+        with self._lock:
+            before, self._ready, self._flat = self._ready, ready, None
+        return before
 
     def forget(self) -> None:
         """Release the executable; the next run compiles it again."""
-        with self._lock:
-            ready, self._ready, self._flat, self.executable = self._ready, None, None, None
-        if ready is not None:
-            ready[0].clear_cache()
+        self.executable = None
+        for ready in (self.exchange(None), *self.homes.forget()):
+            if ready is not None:
+                ready[0].clear_cache()
 
     @property
     def compiled(self) -> bool:
@@ -235,43 +213,19 @@ class Plan:
             given, packing, self._packing = args, None, None
 
         def flat(*given: Any) -> tuple[Any, ...]:
-            taken = packing.unpacked(given) if packing else given
-            outs, residuals, faults = fn(*taken)
-            outs = self.homes.tie(outs, taken)
+            outs, residuals, faults = fn(*(packing.unpacked(given) if packing else given))
+            outs = self.homes.tie(outs)
             self._sizes = (n, len(residuals))
             return (*outs, *residuals, faults) if self._checked else (*outs, *residuals)
 
-        name = name_program(flat, "program", self.program)
         self._flat = flat
         donate = packing.donated(self.donate) if packing else self.donate
-        options: Any = {"keep_unused": bool(donate), **compiler_options_of(self.nodes)}
-        options |= sharding_options(self._device)
-        jitted: Any = jax.jit(flat, donate_argnums=donate, **options)
-        traced = jitted.trace(*given)
-        raised: list[BaseException] = []
-        after = watched = watch_callbacks(traced.jaxpr, raised)
-        calls = watched is not traced.jaxpr
-        turns = jax.default_backend() == "cpu" and lowerings()["products"] == "auto"
-        if turns and has_gradients(self.nodes):
-            after = transpose_products(watched)
-        if after is not traced.jaxpr:
-            if calls:  # what a callback fails for must still be there
-                donate, self.donate = (), ()
-            whole = jaxpr_as_fun(after)
-
-            def flat_after(*given: Any) -> Any:
-                return whole(*given)
-
-            name_program(flat_after, "program", self.program)
-            jitted = jax.jit(flat_after, donate_argnums=donate, **options)
-            traced = jitted.trace(*given)
-        # JAX keeps what is compiled here for the call.
-        executable = traced.lower().compile()
-        check_memory(executable, self.program)
-        self.executable = executable
-        note_compiled(name, self)
-        self._raised = raised if calls else None
-        self._ready = jitted, packing  # at last: other threads run it at once
+        made = compile_whole(flat, self.program, self.nodes, given, donate, self._device)
+        if made.raised is not None:
+            self.donate = ()
+        self.executable, self._raised = made.compiled, made.raised
+        note_compiled(made.name, self)
+        self._ready = made.jitted, packing  # at last: other threads run it at once
 
     def lowered(self, args: Sequence[Any]) -> Any:
         """Return the program's `jax.stages.Lowered`, for its text and memory analysis."""
@@ -279,11 +233,17 @@ class Plan:
             if self._ready is None:
                 self._compile(args)
             assert self._ready is not None
-            given = self._given(self._ready, args)
+            given = _given(self._ready, args)
             if given is None:
                 given, self._packing = args, None
                 self._compile(args)
             return self._ready[0].lower(*given)
+
+
+def _given(ready: tuple[Any, Packing | None], args: Sequence[Any]) -> Sequence[Any] | None:
+    """Return an executable's arguments; None if it cannot take these inputs."""
+    packing = ready[1]
+    return args if packing is None else packing.packed(args)
 
 
 def _nothing() -> None:
@@ -308,13 +268,9 @@ def _make_room() -> None:
 
 
 def plan_for(
-    program: Program,
-    donate: tuple[int, ...] = (),
-    frozen: tuple[int, ...] = (),
-    guards: tuple[tuple[int, int], ...] = (),
-    homes: Pairs = (),
-    pruned: Program | None = None,
-) -> Plan:
+    program: Program, donate: tuple[int, ...] = (), frozen: tuple[int, ...] = (),
+    guards: Pairs = (), homes: Pairs = (), pruned: Program | None = None,
+) -> Plan:  # fmt: skip
     """Return the plan of a program, one for equal structure.
 
     Args:
@@ -333,7 +289,7 @@ def plan_for(
             pruned = prune(pruned) if meta else pruned
             made: Any
             if len(devices_of(pruned)) > 1:
-                made = Scattered(pruned, guards, plan_for, Outcome)
+                made = Scattered(pruned, guards, plan_for)
             else:
                 made = Plan(pruned, donate, frozen, guards, homes)
             plan = _PLANS[key] = WithMeta(made, meta) if meta else made

@@ -17,6 +17,7 @@ from ..lowering.lower import Side
 from ..lowering.residuals import Residual
 from ..program.program import Aval, Input, Node, Program
 from ..program.slices import PlacedEntry, placed_entries, renumber
+from .outcome import Outcome
 from .placement import devices_of, is_on
 
 
@@ -54,11 +55,10 @@ class Scattered:
 
     def __init__(
         self, program: Program, guards: tuple[tuple[int, int], ...],
-        plan_for: Callable[[Program], Any], outcome: Callable[..., Any],
+        plan_for: Callable[[Program], Any],
     ) -> None:  # fmt: skip
         self.program, self.guards, self.side = program, guards, Side()
         self.nodes = [e for e in program.entries if isinstance(e, Node)]
-        self._outcome = outcome
         self.runs, self.used = 0, 0.0
         self._segments = _divide(program, plan_for)
 
@@ -99,7 +99,7 @@ class Scattered:
             for k, i in self.guards:
                 outputs[k] = args[i]
         seconds = time.perf_counter() - start
-        return self._outcome(tuple(outputs), tuple(leaves), all_faults, how, seconds)
+        return Outcome(tuple(outputs), tuple(leaves), all_faults, how, seconds)
 
     def run_whole(self) -> None:
         """Compile all parts at their next run."""

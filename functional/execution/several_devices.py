@@ -2,18 +2,17 @@
 
 XLA chooses how an output is split over a mesh. A replicated bias would come back split, and the
 next step would compile anew for it. So an output that replaces an input is tied to it: an updated
-parameter, a gradient to its parameter. An input that lies on one device by itself enters as a copy
-on each, since that is how it will come back.
+parameter to what it was, a gradient to its parameter. An input that nobody placed enters as a copy
+on each device, since that is how it will come back.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import jax
 from jax._src.array import ArrayImpl  # JAX has no public way to take an array off its device
-from jax.experimental.shard_alike import shard_alike
 from jax.sharding import NamedSharding, PartitionSpec
 
 #: True once this process has data on several devices; empty before.
@@ -67,37 +66,58 @@ class Homes:
     def __init__(self, pairs: Pairs) -> None:
         self._pairs = pairs
         self._inputs = tuple({i: None for _, i in pairs})
-        self._tied = False
+        self._lie: tuple[Any, ...] | None = None  # how the inputs lie; None on one device
+        self._others: dict[Any, Any] = {}  # executables for those that lie otherwise
 
-    def enter(self, args: Sequence[Any], run_whole: Callable[[], None]) -> Sequence[Any]:
-        """Return a program's arguments as they enter it.
+    def enter(self, args: Sequence[Any], plan: Any) -> Sequence[Any]:
+        """Return a program's arguments as they enter it, and have its plan compiled for them.
+
+        It is compiled whole: op by op data would be moved back and forth, and on CPUs XLA's
+        collectives of several programs wait for each other.
 
         Args:
           args: one an input.
-          run_whole: has the program compiled anew, and whole: op by op data would be moved back
-            and forth, and XLA's collectives on CPUs wait for each other.
+          plan: of the program.
         """
-        alone = [i for i in self._inputs if not getattr(args[i], "committed", False)]
-        if self._tied and not alone:
+        lie = self._lying(args)
+        if self._lie is not None and lie == self._lie:
             return args
         where = next((a.sharding for a in args if is_spread(a)), None)
         if where is None:
-            return args
-        if not self._tied:
-            self._tied = True
-            run_whole()
-        if alone and isinstance(where, NamedSharding):
-            everywhere = NamedSharding(where.mesh, PartitionSpec())
-            args = list(args)
-            for i in alone:
-                args[i] = jax.device_put(args[i], everywhere)
+            lie = None
+        elif isinstance(where, NamedSharding):
+            args = self._gathered(args, NamedSharding(where.mesh, PartitionSpec()))
+            lie = self._lying(args)
+        if lie != self._lie:
+            ready = plan.exchange(self._others.pop(lie, None))
+            self._others[self._lie], self._lie = ready, lie
+            if lie is not None:
+                plan.run_whole()
         return args
 
-    def tie(self, outputs: tuple[Any, ...], args: Sequence[Any]) -> tuple[Any, ...]:
-        """Tie outputs to what they replace; for a function that JAX traces."""
-        if not self._tied:
+    def _lying(self, args: Sequence[Any]) -> tuple[Any, ...] | None:
+        return tuple([getattr(args[i], "sharding", None) for i in self._inputs])
+
+    def _gathered(self, args: Sequence[Any], everywhere: NamedSharding) -> Sequence[Any]:
+        """Return arguments with a copy on each device of those that nobody placed."""
+        found = list(args)
+        for i in self._inputs:
+            if not getattr(args[i], "committed", False):
+                found[i] = jax.device_put(args[i], everywhere)
+        return found
+
+    def tie(self, outputs: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Tell XLA how outputs lie; for a function that JAX traces."""
+        if self._lie is None:
             return outputs
+        lie = dict(zip(self._inputs, self._lie, strict=True))
         found = list(outputs)
         for k, i in self._pairs:
-            found[k] = shard_alike(args[i], found[k])[1]
+            if lie[i].num_devices > 1:
+                found[k] = jax.lax.with_sharding_constraint(found[k], lie[i])
         return tuple(found)
+
+    def forget(self) -> list[Any]:
+        """Give up the executables for inputs that lie otherwise."""
+        others, self._others = [*self._others.values()], {}
+        return others

@@ -87,9 +87,9 @@ class Cohorts:
     def place(self, params: Mapping[int, Any]) -> None:
         """Place the state of these parameters, given by number, where they lie."""
         for (cohort, path), t in self.held.items():
-            p = params.get(_number(path)) if cohort < 0 else next(iter(params.values()), None)
-            if p is not None:
-                place_beside(p, t)
+            number = _number(path) if cohort < 0 else next(iter(params), None)
+            if number is not None and number in params:
+                place_beside(params[number], t)
 
     def _leave(self, active: tuple[int, ...]) -> None:
         """Part those that stop from those that go on: their step counts differ from now on."""
