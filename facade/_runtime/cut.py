@@ -31,7 +31,7 @@ from .._tracing.undo import take_back
 from .compilations import late, tell
 from .exits import hand_out, leave_all, renew
 from .recipes import Recipe, donatable, donates, recipe_of
-from .remembered_exits import Walk, is_pending, known, leave, remember
+from .remembered_exits import Walk, is_computed, known, leave, remember
 
 
 class Begun(NamedTuple):
@@ -253,6 +253,6 @@ def _sorted(live: list[Any], wanted: Set[int]) -> tuple[list[Any], list[Value]]:
             continue
         if value.role == NODE:
             graph.append(value)
-        if is_pending(t) or id(t) in wanted and t._array is None and value.index >= 0:
+        if is_computed(t, wanted):
             pending.append(t)
     return pending, graph

@@ -24,6 +24,9 @@ _VALUE, _SHARES = attrgetter("_v"), attrgetter("_shares")
 class Walk:
     """The work to do for tensors that hold certain values.
 
+    Args:
+      wanted: ids of those that are computed also where they share memory with another.
+
     Attributes:
       pending: places of those to compute, and the numbers of their values.
       rested: places of those that hold an array already.
@@ -39,11 +42,11 @@ class Walk:
         "keep",
     )  # fmt: skip
 
-    def __init__(self, live: list[Any]) -> None:
+    def __init__(self, live: list[Any], wanted: Set[int]) -> None:
         values = list(map(_VALUE, live))
         self.shares = tuple(map(_SHARES, live))
         self.sharing = tuple([i for i, shares in enumerate(self.shares) if shares])
-        self.pending = tuple([i for i, t in enumerate(live) if is_pending(t)])
+        self.pending = tuple([i for i, t in enumerate(live) if is_computed(t, wanted)])
         self.numbers = tuple([values[i].index for i in self.pending])
         self.rested = tuple([i for i, t in enumerate(live) if t._array is not None])
         self.graph = tuple([v for v in values if v.role == NODE])
@@ -71,6 +74,15 @@ def is_pending(t: Any) -> bool:
     return not t._shares or t._store is None or t is t._store.cell
 
 
+def is_computed(t: Any, wanted: Set[int]) -> bool:
+    """Tell whether a tensor is pending, or a view that is to be computed as well.
+
+    Args:
+      wanted: ids of such views.
+    """
+    return is_pending(t) or id(t) in wanted and t._array is None and t._v.index >= 0
+
+
 def known(trace: Trace, live: list[Any], wanted: Set[int]) -> Walk | None:
     """Return the remembered walk of these tensors, if there is one and it fits.
 
@@ -86,7 +98,7 @@ def known(trace: Trace, live: list[Any], wanted: Set[int]) -> Walk | None:
             return None
         for i in walk.sharing:
             t = live[i]
-            if not _is_plain(t, wanted) or is_pending(t) is not (i in walk.pending):
+            if not _is_plain(t) or is_computed(t, wanted) is not (i in walk.pending):
                 return None
     for i in walk.rested:
         if live[i]._array is None:
@@ -96,18 +108,18 @@ def known(trace: Trace, live: list[Any], wanted: Set[int]) -> Walk | None:
 
 def remember(trace: Trace, live: list[Any], wanted: Set[int]) -> None:
     """Remember the walk of these tensors, if they are as plain as that takes."""
-    if not all(_is_plain(t, wanted) if t._shares else t._stale is None for t in live):
+    if not all(_is_plain(t) if t._shares else t._stale is None for t in live):
         return
     if any(t._array is None and t._v.index < 0 for t in live):
         return
     if trace.state.walks is None:
         trace.state.walks = {}
-    trace.state.walks[tuple(map(_VALUE, live))] = Walk(live)
+    trace.state.walks[tuple(map(_VALUE, live))] = Walk(live, wanted)
 
 
-def _is_plain(t: Any, wanted: Set[int]) -> bool:
+def _is_plain(t: Any) -> bool:
     """Tell whether all that is asked of a tensor that shares memory follows from its value."""
-    return not is_unsettled(t) and t._stale is None and id(t) not in wanted
+    return not is_unsettled(t) and t._stale is None
 
 
 def leave(trace: Trace, t: Any) -> None:
