@@ -57,7 +57,7 @@ class Sharded:
     ) -> None:
         if mesh is not None and mesh.ndim > 2:
             raise ValueError(f"fully_shard expects a 1D or 2D DeviceMesh but got {mesh}")
-        self.mesh = mesh or DeviceMesh.from_jax(mesh_of(jax.local_devices()))
+        self.mesh = mesh or DeviceMesh.from_jax(mesh_of(tuple(jax.local_devices())))
         own = jax.process_index(self.mesh.jax.devices.flat[0].client)
         self.spans_processes = any(d.process_index != own for d in self.mesh.jax.devices.flat)
         self.is_root = True

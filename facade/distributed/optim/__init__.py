@@ -6,5 +6,7 @@ from ...optim import Optimizer as _Optimizer
 __all__ = ["ZeroRedundancyOptimizer"]
 
 ZeroRedundancyOptimizer = refuse_class(
-    "distributed.optim.ZeroRedundancyOptimizer", "`fsdp.fully_shard` splits an optimizer's state with its parameters", _Optimizer
+    "distributed.optim.ZeroRedundancyOptimizer",
+    "`fsdp.fully_shard` splits an optimizer's state with its parameters",
+    _Optimizer,
 )

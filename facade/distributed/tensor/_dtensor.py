@@ -183,9 +183,10 @@ class DTensor(Tensor, metaclass=_IsOnMesh):
         mesh = _mesh_or_all(device_mesh)
         spec = spec_of(mesh, placements, local_tensor.dim())
         if jax.process_count() == 1:
-            return redistributed(
-                local_tensor, sharding_for(mesh.jax, spec, local_tensor.shape, "local_tensor")
-            )
+            sharding = sharding_for(mesh.jax, spec, local_tensor.shape, "local_tensor")
+            if local_tensor.requires_grad:
+                return redistributed(local_tensor, sharding)
+            return from_array(placed(observe(local_tensor, "jax()"), sharding))
         several[:] = [True]
         array = np.asarray(observe(local_tensor, "numpy()"))
         with jax.enable_x64(True):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -17,17 +18,18 @@ from ..._runtime.placing import place_all, sharding_of
 from ..._tracing.inputs import from_array
 
 
-def mesh_of(devices: Sequence[Any]) -> Mesh:
+@functools.lru_cache(maxsize=64)
+def mesh_of(devices: tuple[Any, ...]) -> Mesh:
     """Return a mesh of these devices, along an axis `batch`."""
     return jax.make_mesh((len(devices),), ("batch",), (AxisType.Auto,), devices=devices)
 
 
-def free_devices(module: Any) -> list[Any]:
+def free_devices(module: Any) -> tuple[Any, ...]:
     """List the devices that a module may be spread over: none if something said where it is."""
     for t in (*module.parameters(), *module.buffers()):
         if sharding_of(t) is not None or t._v.device is not None:
-            return []
-    return list(jax.local_devices())
+            return ()
+    return tuple(jax.local_devices())
 
 
 def place_everywhere(module: Any, mesh: Mesh) -> None:

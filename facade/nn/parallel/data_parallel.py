@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from itertools import chain
 from typing import Any
 
+import jax
+
 from ..._core.dtypes import device
 from ..._core.jax_devices import list_gpus as _list_gpus
 from ..modules.module import Module
+from ._local_devices import map_tensors, mesh_of, place_everywhere, split_batch
 from .parallel_apply import parallel_apply
 from .replicate import replicate
 from .scatter_gather import gather, scatter_kwargs
 
 __all__ = ["DataParallel", "data_parallel"]
-
-_ONE = (
-    "A program of leafax runs on one device: DataParallel computes the whole batch on {}, and the "
-    "other devices are not used."
-)
 
 
 def _numbers(device_ids: Sequence[Any] | None) -> list[int]:
@@ -39,16 +36,24 @@ def _check_place(module: Any, where: Any) -> None:
             )
 
 
-class DataParallel(Module):
-    """Call a module with a batch; the result is the module's.
+def _devices(device_ids: Sequence[int] | None) -> tuple[Any, ...]:
+    """List the devices that a batch is split over; where there is no GPU, those that JAX has."""
+    found = _list_gpus() or jax.local_devices()
+    numbers = range(len(found)) if device_ids is None else device_ids
+    return tuple(found[i] for i in numbers) if all(i < len(found) for i in numbers) else ()
 
-    Without a GPU it only calls the module, as PyTorch's. On GPUs the whole batch is computed on the
-    first device, because a program runs on one device; with more than one, a warning says so.
+
+class DataParallel(Module):
+    """Call a module with a batch that is split over the devices of this process.
+
+    Parameters lie whole on each device. XLA computes each part of the batch on its device, within
+    the one program of a step, and sums the gradients: unlike PyTorch's, layers such as batch
+    normalization see the whole batch. A batch that the devices do not divide is computed on each.
 
     Args:
       module: what is called.
       device_ids: the GPUs, all if None.
-      output_device: where results are put, the first GPU if None.
+      output_device: where results are put; by default they stay where they are.
       dim: of the batch.
     """
 
@@ -63,31 +68,35 @@ class DataParallel(Module):
     ) -> None:
         super().__init__()
         self.module = module
-        self.device_ids: list[int] = []
-        if not _list_gpus():
-            return
         self.dim = dim
-        self.device_ids = _numbers(device_ids)
-        first = self.device_ids[0]
-        self.output_device = first if output_device is None else _numbers([output_device])[0]
-        self.src_device_obj = device("cuda", self.device_ids[0])
-        if len(self.device_ids) == 1:
-            self.module.to(self.src_device_obj)
-        else:
-            warnings.warn(_ONE.format(self.src_device_obj), stacklevel=2)
+        self.device_ids: list[int] = []
+        gpus = _list_gpus()
+        if gpus:
+            self.device_ids = _numbers(device_ids)
+            first = self.device_ids[0]
+            self.output_device = first if output_device is None else _numbers([output_device])[0]
+            self.src_device_obj = device("cuda", first)
+        self._spread = None if device_ids is None else _numbers(device_ids)
+        devices = _devices(self._spread)
+        if len(devices) > 1:
+            place_everywhere(module, mesh_of(devices))
+        elif gpus:
+            module.to(self.src_device_obj)
 
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
         """Call the module."""
-        if not self.device_ids:
-            return self.module(*inputs, **kwargs)
-        _check_place(self.module, self.src_device_obj)
-        args, named = self.scatter(inputs, kwargs, self.device_ids[:1])
-        if not args and not named:
-            return self.module()
-        output = self.module(*args[0], **named[0])
-        if self.output_device == self.device_ids[0]:
+        devices = _devices(vars(self).get("_spread"))
+        if self.device_ids:
+            _check_place(self.module, self.src_device_obj)
+        if len(devices) > 1:
+            inputs, kwargs = split_batch((inputs, kwargs), mesh_of(devices), self.dim)
+        elif self.device_ids:
+            where = self.src_device_obj
+            inputs, kwargs = map_tensors(lambda t: t.to(where), (inputs, kwargs))
+        output = self.module(*inputs, **kwargs)
+        if not self.device_ids or self.output_device == self.device_ids[0]:
             return output
-        return self.gather([output], self.output_device)
+        return map_tensors(lambda t: t.to(device("cuda", self.output_device)), output)
 
     def replicate(self, module: Any, device_ids: Sequence[Any]) -> list[Any]:
         """Copy the module to each device."""

@@ -98,7 +98,7 @@ class DistributedDataParallel(Module):
         self.find_unused_parameters = find_unused_parameters
         self.static_graph = static_graph
         self.require_backward_grad_sync = True
-        devices = free_devices(module) if self.device_ids is None else []
+        devices = free_devices(module) if self.device_ids is None else ()
         self._mesh: Any = mesh_of(devices) if len(devices) > 1 else None
         self._average: GradientAverage | None = None
         self._synced = [b for n, b in module.named_buffers() if n not in ignored]

@@ -1,0 +1,40 @@
+"""Tests that need several devices, which run in a process of their own."""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+
+def names_of(tests: Path) -> list[str]:
+    """List the test functions of a file."""
+    body = ast.parse(tests.read_text()).body
+    return [n.name for n in body if isinstance(n, ast.FunctionDef) and n.name.startswith("test_")]
+
+
+def run_tests(tests: Path, folder: Path, devices: int = 8) -> dict[str, list[str]]:
+    """Run a file of tests where JAX has so many devices; return what failed, by test function.
+
+    Args:
+      folder: for the report.
+    """
+    report = folder / "report.xml"
+    flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count={devices}"
+    options = "-n0", "-q", "-p", "no:cacheprovider", f"--junitxml={report}"
+    environment = {**os.environ, "XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"}
+    ran = subprocess.run(
+        [sys.executable, "-m", "pytest", *options, str(tests)],
+        cwd=Path(__file__).parents[2], env=environment,
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert report.exists(), ran.stdout + ran.stderr
+    found: dict[str, list[str]] = {}
+    for case in ET.parse(report).iter("testcase"):
+        errors = found.setdefault(case.attrib["name"].partition("[")[0], [])
+        for kind in ("failure", "error"):
+            errors += [f"{case.attrib['name']}\n{e.text}" for e in case.iter(kind)]
+    return found
