@@ -1,10 +1,12 @@
 """PyTorch's `torch.distributed`: processes that compute together, and meshes of devices.
 
-It is not available until `init_process_group`: packages look at `is_available` and
-`is_initialized` and go the way of one process before. A rank is a process with all its devices.
+In a process that was started alone it is not available until `init_process_group`: packages look at
+`is_available` and go the way of one process before. A rank is a process with all its devices.
 """
 
 from __future__ import annotations
+
+import os as _os
 
 from .._core.processes.errors import DistBackendError as DistBackendError
 from .._core.processes.errors import DistError as DistError
@@ -26,5 +28,5 @@ from .distributed_c10d import is_initialized as is_initialized
 
 
 def is_available() -> bool:
-    """Tell whether there is a process group: not before `init_process_group`."""
-    return is_initialized()
+    """Tell whether there is a process group, or the environment asks for one of several."""
+    return is_initialized() or int(_os.environ.get("WORLD_SIZE", "1")) > 1

@@ -40,6 +40,11 @@ def test_before_there_is_a_group() -> None:
     assert not dist.is_available() and dist.group.WORLD is None
 
 
+def test_a_launcher_makes_it_available(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    assert dist.is_available() and not dist.is_initialized()
+
+
 @pytest.mark.parametrize("lacks", ["RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"])
 def test_the_environment_lacks_a_variable(monkeypatch: pytest.MonkeyPatch, lacks: str) -> None:
     for name, value in (
