@@ -20,6 +20,7 @@ from ..program.program import Aval, Input, Node, Program
 from ..program.slices import needed_entries, placed_entries, renumber
 from ..program.symbolic_lengths import general
 from .guards import evaluate_guarded, unwritten
+from .micro_batches import hold_back, turns_of
 from .residuals import Leaves, Residual
 from .scopes import scopes_of
 from .shared_traces import SharedTraces
@@ -109,7 +110,7 @@ def lower(
     differentiated = {
         e.primal for e in program.entries if isinstance(e, Node) and e.primal is not None
     }
-    kept = dict(program.residuals)
+    kept, turns = dict(program.residuals), turns_of(program, pulls)
     early = _guarded_early(program, guards, pulls)
     taken = {(firsts[e] + k, i) for e, those in early.items() for k, i in those.items()}
     late = [(k, i) for k, i in guards if (program.outputs[k], i) not in taken]
@@ -126,6 +127,7 @@ def lower(
         for e, entry in enumerate(program.entries):
             if isinstance(entry, Input):
                 env.append(next(supply))
+                hold_back(env, turns.get(e))
                 continue
             args = [env[i] for i in entry.inputs]
             call = entry.call
@@ -147,6 +149,7 @@ def lower(
                 note_line(error, entry.where)
                 raise
             env.extend(outs)
+            hold_back(env, turns.get(e))
             if side is not None:
                 for fault in call.faults(*args):
                     sites.append(FaultSite(fault.error, fault.message, entry.where))

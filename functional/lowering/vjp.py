@@ -18,6 +18,7 @@ from ..program.op import Fault
 from ..program.program import Aval, Node, abstract
 from ..program.symbolic_lengths import Size, resized
 from .differentiate import Pullback, PullMeta, differentiate
+from .keys import with_keys
 
 
 def _zeros(aval: Aval) -> Any:
@@ -182,7 +183,7 @@ class ResidualCall:
 
     def evaluate(self, *arrays: Any) -> tuple[Any, ...]:
         """Rebuild the pullback from its residuals, and pull the cotangents back."""
-        pull = jax.tree.unflatten(self.treedef, arrays[: self.n])
+        pull = with_keys(jax.tree.unflatten(self.treedef, arrays[: self.n]))
         given = iter(arrays[self.n :])
         cts = [next(given) if k in self.given else None for k in range(len(self.meta.avals))]
         grads = Pullback(pull, self.meta)(cts)
