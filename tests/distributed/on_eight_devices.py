@@ -5,6 +5,7 @@ import io
 import pickle
 from collections.abc import Callable, Iterator
 from functools import cache
+from operator import attrgetter
 from typing import Any
 
 import jax
@@ -108,7 +109,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         "`distribute_tensor` should be used to distribute leaf tensors! but found non-leaf tensor!",
     ),
     "plain": (
-        lambda: torch.ones(8).full_tensor(), AttributeError,
+        lambda: attrgetter("full_tensor")(torch.ones(8)), AttributeError,
         "'Tensor' object has no attribute 'full_tensor'",
     ),
     "casts": (

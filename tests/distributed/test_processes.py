@@ -17,7 +17,7 @@ SECONDS = 240  # far more than it takes
 
 @pytest.fixture(scope="module")
 def both(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
-    """What each process found, by scene."""
+    """Findings of each process, by scene."""
     folder = tmp_path_factory.mktemp("processes")
     with socket.socket() as free:
         free.bind(("localhost", 0))
@@ -28,9 +28,9 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     logs = [folder / f"{n}.log" for n in range(2)]
     started = []
     for n in range(2):
-        with logs[n].open("w") as log:
-            command = [sys.executable, str(WORKER), str(n), str(port), str(files[n])]
-            started.append(subprocess.Popen(command, env=environment, stdout=log, stderr=log))
+        command = [sys.executable, str(WORKER), str(n), str(port), str(files[n])]
+        with logs[n].open("w") as out:
+            started.append(subprocess.Popen(command, env=environment, stdout=out, stderr=out))
     try:
         for process in started:
             process.wait(timeout=SECONDS)

@@ -30,7 +30,7 @@ BATCHES = [
 ]
 
 
-def make_model(batch_norm: bool = False) -> nn.Module:
+def make_model(batch_norm: bool = False) -> Any:
     leafax.manual_seed(0)
     norm = nn.BatchNorm1d(16) if batch_norm else nn.LayerNorm(16)
     return nn.Sequential(nn.Linear(6, 16), nn.ReLU(), norm, nn.Linear(16, 8), nn.Linear(8, 3))
@@ -65,7 +65,8 @@ def collectives() -> dict[str, Any]:
         found[op.name] = x.tolist()
     for op in (ops.BAND, ops.BOR, ops.BXOR, ops.MAX):
         n = leafax.arange(3) + r
-        dist.all_reduce(n, op, async_op=True).wait()
+        work = dist.all_reduce(n, op, async_op=True)
+        assert work is not None and work.wait()
         found[f"integers {op.name}"] = n.tolist()
     whole = leafax.zeros(4, dtype=leafax.float64)
     dist.all_gather_into_tensor(whole, leafax.arange(2.0, dtype=leafax.float64) + 10 * r)

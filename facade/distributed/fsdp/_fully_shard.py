@@ -34,7 +34,7 @@ class CPUOffloadPolicy(OffloadPolicy):
 
 
 class UnshardHandle:
-    """What `unshard` returns."""
+    """A handle that `unshard` returns."""
 
     def wait(self) -> None:
         """Do nothing: XLA gathers parameters where a program needs them."""
