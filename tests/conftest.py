@@ -113,7 +113,8 @@ def strict_promotion() -> Iterator[None]:
 
 # Of these XLA computes each op, whatever NumPy could do.
 _OF_VALUES = (
-    "ops/test_error_inputs", "ops/test_halves", "ops/test_op_db", "ops/creation/test_creation",
+    "device/test_ops", "ops/test_error_inputs", "ops/test_halves", "ops/test_op_db",
+    "ops/creation/test_creation",
     "ops/elementwise/test_elementwise", "ops/fft/test_spectral",
     "ops/indexing/test_gather_and_scatter", "ops/indexing/test_indexing",
     "ops/linalg/test_factored", "ops/linalg/test_linalg", "ops/linalg/test_matmul",
@@ -126,8 +127,8 @@ _OF_VALUES = (
 # Of these NumPy computes what it can: they compare graphs, flags, errors and numbers of many little
 # programs, which differ in all but their ops.
 _BY_NUMPY = (
-    "autograd/", "distributions/", "examples/test_torch_scripts", "func/", "nn/", "ops/", "optim/",
-    "sessions/", "storage/",
+    "autograd/", "device/test_moves", "device/test_training", "distributions/",
+    "examples/test_torch_scripts", "func/", "nn/", "ops/", "optim/", "sessions/", "storage/",
 )  # fmt: skip
 _OPTIMIZED = ("ops/random/",)  # numbers to the last bit
 
