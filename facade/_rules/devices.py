@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from leafax.functional.program.meta import META
+from leafax.functional.program.meta import META, NO_DATA
+from leafax.functional.program.op import TABLE
 from leafax.functional.program.program import Aval, Call, Slot
 
 from .._core.jax_devices import default_device, name_of
 
+_KERNELS = {"embedding": "_index_select", "index_select": "_index_select"}  # that refuse
 # Their indices may be on the CPU, whatever is indexed.
 _INDEXING = frozenset({"index", "index_put", "_index_put_impl", "_unsafe_index"})
 
@@ -24,19 +26,23 @@ def put_results(call: Any, inputs: Sequence[Any], avals: tuple[Aval, ...]) -> tu
     Raises:
       RuntimeError: the operands are on several devices.
     """
-    where = None
-    if type(call) is Call:
-        if call.op.name == "_to_copy":
-            where = call.arguments.get("device")
-        if where is None:
-            where = _common(call, inputs)
-    elif any(v.device is META for v in inputs):
+    where = _named(call)
+    if type(call) is not Call and any(v.device is META for v in inputs):
+        if where is META and inputs[0].device is not META:  # the gradient would have to go back
+            raise NotImplementedError(NO_DATA)
         where = META
-    elif not all(aval.device is None for aval in avals):
+    elif any(aval.device is not None for aval in avals):
         return avals
-    else:
-        where = _first_of(inputs)
+    if where is None:
+        where = _common(call, inputs) if type(call) is Call else _first_of(inputs)
     return avals if where is None else tuple([aval._replace(device=where) for aval in avals])
+
+
+def _named(call: Any) -> Any:
+    """Return the device that a copy, or a copy's derivative, goes to."""
+    inner = call if type(call) is Call else getattr(call, "call", None)
+    copies = type(inner) is Call and inner.op.name == "_to_copy"
+    return inner.arguments.get("device") if copies else None
 
 
 def _first_of(inputs: Sequence[Any]) -> Any:
@@ -56,8 +62,10 @@ def _common(call: Call, inputs: Sequence[Any]) -> Any:
     places = [v for v in places if v.device is not None or first is META]
     if not places:
         return first
-    common = places[0].device
-    for v in places[1:]:
+    common = next((v.device for v in places if isinstance(v.device, tuple)), places[0].device)
+    for v in places:
+        if isinstance(common, tuple) and v.device in common:
+            continue  # it is one of the mesh's devices
         if v.device != common:
             raise RuntimeError(_words(call, inputs, places[0], v))
     return common
@@ -83,7 +91,8 @@ def _words(call: Call, inputs: Sequence[Any], first: Any, other: Any) -> str:
     one, two = told(first.device), told(other.device)
     if META in (first.device, other.device):
         return f"Tensor on device {two} is not on the expected device {one}!"
-    if call.op.elementwise:
+    base = TABLE.get(call.op.qualified, call.op)  # of an in-place variant
+    if base.elementwise:
         return (
             "Expected all tensors to be on the same device, but found at least two devices, "
             f"{one} and {two}!"
@@ -93,11 +102,11 @@ def _words(call: Call, inputs: Sequence[Any], first: Any, other: Any) -> str:
     return (
         f"Expected all tensors to be on the same device, but got {name} is on {two}, different "
         f"from other tensors on {one} (when checking argument in method wrapper_CUDA_"
-        f"{call.op.name})"
+        f"{_KERNELS.get(call.op.name, call.op.name)})"
     )
 
 
 def _holds(argument: Any, place: int) -> bool:
-    if isinstance(argument, (tuple, list)):
-        return any(_holds(x, place) for x in argument)
-    return isinstance(argument, Slot) and argument.index == place
+    if isinstance(argument, Slot):
+        return argument.index == place
+    return isinstance(argument, (tuple, list)) and any(_holds(x, place) for x in argument)

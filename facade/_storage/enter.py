@@ -33,6 +33,7 @@ from .._tracing.leaf_tuples import mark_entered
 from .._tracing.no_grad_views import AmbiguousView, ambiguous
 from .._tracing.take import take
 from .autograd_roles import alias, keep_edge, tag
+from .own_memory import take_memory
 
 
 def enter(t: Any, trace: Trace) -> Value:
@@ -66,7 +67,7 @@ def enter(t: Any, trace: Trace) -> Value:
         if t._trace is not None and t._trace is not trace and not t._trace.outcome.done:
             _taken(t)
         edge = _edge_elsewhere(t) if t._trace is not None and value.role > LEAF else None
-        if t._shares and t._store is not None:
+        if t._shares and t._store is not None and not take_memory(t):
             if edge is not None:  # it moves to this trace
                 t._node, t._out = edge
             value = read(t, trace)

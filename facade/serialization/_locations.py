@@ -57,7 +57,7 @@ def default_restore_location(storage: Any, location: str) -> Any:
 
 
 def _device(location: str) -> device | None:
-    if location in ("cpu", "meta"):
+    if location.split(":")[0] in ("cpu", "meta"):
         return device(location)
     if re.match("cuda(:|[0-9]+|$)", location):
         return _gpu(location)

@@ -10,7 +10,7 @@ import jax
 from jax.sharding import NamedSharding, PartitionSpec, SingleDeviceSharding
 
 from ..program.meta import META
-from ..program.program import Input, Program
+from ..program.program import Input, Node, Program
 
 
 def devices_of(program: Program) -> tuple[Any, ...]:
@@ -71,6 +71,40 @@ def single_device_of(program: Program) -> Any:
     return found[0] if len(found) == 1 and not isinstance(found[0], tuple) else None
 
 
+def where_data_are_made() -> Any:
+    """Return the device of JAX where arrays are made that are asked for nowhere in particular."""
+    found = jax.config.jax_default_device or jax.local_devices()[0]  # type: ignore[attr-defined]
+    return jax.local_devices(backend=found)[0] if isinstance(found, str) else found
+
+
+def is_divided(program: Program, here: Any) -> bool:
+    """Return True if values of a program are on several devices.
+
+    Args:
+      here: where those are that were asked for nowhere, and come from none that were.
+    """
+    devices = devices_of(program)
+    if len(devices) != 1:
+        return len(devices) > 1
+    (device,) = devices
+    there = device if isinstance(device, tuple) else (device,)
+    return here not in there and bool(free_outputs(program))
+
+
+def free_outputs(program: Program) -> set[int]:
+    """Return the outputs that are on no device in particular, but generators' states."""
+    outputs = set(program.outputs)
+    found = set()
+    for entry, first in zip(program.entries, program.first_values(), strict=True):
+        if isinstance(entry, Node) and getattr(entry.call, "name", "") != "next_key":
+            found |= {
+                first + k
+                for k, aval in enumerate(entry.avals)
+                if first + k in outputs and aval.device is None
+            }
+    return found
+
+
 def sharding_options(device: Any) -> dict[str, Any]:
     """Return the options of `jax.jit` for a program on this device.
 
@@ -124,5 +158,4 @@ def _place(device: Any, args: Sequence[Any]) -> Any:
             return NamedSharding(a.sharding.mesh, PartitionSpec())
     if device is not None:
         return device
-    default = jax.config.jax_default_device or jax.local_devices()[0]  # type: ignore[attr-defined]
-    return jax.local_devices(backend=default)[0] if isinstance(default, str) else default
+    return where_data_are_made()

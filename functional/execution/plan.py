@@ -36,9 +36,11 @@ from .placement import (
     default_device,
     devices_of,
     gather_inputs,
+    is_divided,
     is_misplaced,
     put_outputs,
     single_device_of,
+    where_data_are_made,
 )
 from .policy import forget_runs
 from .segments import Scattered
@@ -280,7 +282,8 @@ def plan_for(
       homes: places of outputs, and of the inputs that they replace.
       pruned: the program without what nothing needs, where that is known.
     """
-    key = (program.key, donate, frozen, guards)
+    here = where_data_are_made() if devices_of(program) else None
+    key = (program.key, donate, frozen, guards, here)
     with _LOCK:
         plan = _PLANS.get(key)
         if plan is None:
@@ -288,8 +291,8 @@ def plan_for(
             pruned, guards, homes, meta = without_meta(pruned, guards, homes)
             pruned = prune(pruned) if meta else pruned
             made: Any
-            if len(devices_of(pruned)) > 1:
-                made = Scattered(pruned, guards, plan_for)
+            if is_divided(pruned, here):
+                made = Scattered(pruned, guards, here, plan_for)
             else:
                 made = Plan(pruned, donate, frozen, guards, homes)
             plan = _PLANS[key] = WithMeta(made, meta) if meta else made

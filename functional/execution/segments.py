@@ -18,7 +18,7 @@ from ..lowering.residuals import Residual
 from ..program.program import Aval, Input, Node, Program
 from ..program.slices import PlacedEntry, placed_entries, renumber
 from .outcome import Outcome
-from .placement import devices_of, is_on
+from .placement import free_outputs, is_on
 
 
 class Segment(NamedTuple):
@@ -44,6 +44,7 @@ class Scattered:
     Args:
       program: without what nothing needs.
       guards: as `Plan` takes them.
+      here: where values are that were asked for nowhere.
       plan_for: makes the plans of the parts.
 
     Attributes:
@@ -54,13 +55,15 @@ class Scattered:
     compiled = False
 
     def __init__(
-        self, program: Program, guards: tuple[tuple[int, int], ...],
+        self, program: Program, guards: tuple[tuple[int, int], ...], here: Any,
         plan_for: Callable[[Program], Any],
     ) -> None:  # fmt: skip
         self.program, self.guards, self.side = program, guards, Side()
         self.nodes = [e for e in program.entries if isinstance(e, Node)]
         self.runs, self.used = 0, 0.0
-        self._segments = _divide(program, plan_for)
+        firsts = zip(program.entries, program.first_values(), strict=True)
+        self._inputs = [first for entry, first in firsts if isinstance(entry, Input)]
+        self._segments = _divide(program, here, plan_for)
 
     def run(
         self, args: Sequence[Any], host: bool = False, once: bool = False,
@@ -69,10 +72,7 @@ class Scattered:
         """Run on one array an input; see `Plan.run`."""
         start = time.perf_counter()
         self.runs, self.used = self.runs + 1, start
-        firsts = self.program.first_values()
-        entries = zip(self.program.entries, firsts, strict=True)
-        places = [first for entry, first in entries if isinstance(entry, Input)]
-        env: dict[int, Any] = dict(zip(places, args, strict=True))
+        env: dict[int, Any] = dict(zip(self._inputs, args, strict=True))
         kept: dict[int, Residual] = {}
         leaves: list[Any] = []
         sites: list[Any] = []
@@ -116,11 +116,11 @@ def _moved(array: Any, device: Any) -> Any:
     return jax.device_put(array, device)
 
 
-def _divide(program: Program, plan_for: Callable[[Program], Any]) -> list[Segment]:
+def _divide(program: Program, here: Any, plan_for: Callable[[Program], Any]) -> list[Segment]:
     """Divide a program by devices: what must come later, for it needs what another returns."""
     placed = placed_entries(program)
     avals: list[Aval] = [a for entry in program.entries for a in entry.avals]
-    devices = _devices(program, placed, avals)
+    devices = _devices(program, here, placed)
     level: dict[int, int] = {}  # of values
     where: dict[int, Any] = {}
     groups: dict[tuple[int, Any], list[PlacedEntry]] = {}
@@ -152,17 +152,18 @@ def _divide(program: Program, plan_for: Callable[[Program], Any]) -> list[Segmen
     return found
 
 
-def _devices(program: Program, placed: list[PlacedEntry], avals: list[Aval]) -> dict[int, Any]:
+def _devices(program: Program, here: Any, placed: list[PlacedEntry]) -> dict[int, Any]:
     """Return for each node where it runs: what may run anywhere goes to what takes it first."""
-    first = devices_of(program)[0]
-    asked: dict[int, Any] = {}  # by value: where it is taken first
+    asked: dict[int, Any] = dict.fromkeys(free_outputs(program), here)  # where a value is wanted
     found: dict[int, Any] = {}
     for p in reversed(placed):
         if isinstance(p.entry, Input):
             continue
         device = next((a.device for a in p.entry.avals if a.device is not None), None)
         if device is None:
-            device = next((asked[v] for v in p.values if v in asked), first)
+            device = next((asked[v] for v in p.values if v in asked), here)
         found[p.place] = device
-        asked.update(dict.fromkeys(p.entry.inputs, device))
+        for v in p.entry.inputs:
+            if asked.get(v) is not here:
+                asked[v] = device
     return found

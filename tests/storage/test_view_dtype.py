@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from helpers.sameness import Log, same
@@ -153,3 +154,23 @@ def test_bytes_that_are_seen_as_bools_keep_their_values() -> None:
         y.view(2, 4)[1] = False
         y.unfold(0, 2, 1)[0].logical_not_()
         log(x, y, z)
+
+
+def test_memory_that_nobody_else_sees_is_taken_over() -> None:
+    """What a file's bytes are read as is not made of bytes again in each program."""
+    numbers = np.arange(6, dtype=np.float32)
+    seen = leafax.from_numpy(numbers.view(np.uint8).copy()).view(leafax.float32).view(2, 3)
+    held = leafax.nn.Parameter(seen)
+    leafax.synchronize()
+    shared = held * 2
+    leafax.synchronize()
+    assert held._store is not None  # by `seen`, too
+    with leafax.no_grad():
+        held.add_(1)
+    assert seen.tolist() == (numbers + 1).reshape(2, 3).tolist()
+    del seen
+    leafax.explain(clear=True)
+    assert (held * 2).tolist() == (2 * numbers + 2).reshape(2, 3).tolist()
+    assert held._store is None and leafax.explain()[-1].nodes == 1
+    held.sum().backward()
+    assert held.grad.tolist() == [[1, 1, 1]] * 2 and shared.shape == held.shape

@@ -123,9 +123,10 @@ CASES: dict[str, Callable[[Any], Any]] = {
     ),
     "ops": lambda t: (
         (x := meta(t)) + 1, x @ x.t(), x.sum(0), x.long().argmax(1), x > 0, x[:, 1:],
-        x[None].expand(4, -1, -1), t.cat([x, x]), x.permute(1, 0) * 2, t.stack([x, x], 1), x[t.tensor([0])], x * t.tensor(2.0),
-        t.nn.functional.softmax(x, -1), x.unbind(), x.new_zeros(2), t.zeros_like(x), len(x),
-        t.nn.functional.dropout(x), t.where(x > 0, x, 0.0), x.topk(2), x.view(3, 2), x.half(),
+        x[None].expand(4, -1, -1), t.cat([x, x]), x.permute(1, 0) * 2, t.stack([x, x], 1),
+        x[t.tensor([0])], x * t.tensor(2.0), t.nn.functional.softmax(x, -1), x.unbind(),
+        x.new_zeros(2), t.zeros_like(x), len(x), t.nn.functional.dropout(x),
+        t.where(x > 0, x, 0.0), x.topk(2), x.view(3, 2), x.half(),
     ),
     "made elsewhere": lambda t: (
         t.zeros_like(meta(t), device="cpu"), meta(t).new_ones(2, device="cpu"),

@@ -65,9 +65,13 @@ class Saved:
         """Get an argument that is no tensor."""
         return self.given.get(name, default)
 
+    def operand(self, name: str) -> Any:
+        """Get the value that an operand was."""
+        return self.node.state.operands[self.given[name].index]
+
     def shape(self, name: str = "input") -> tuple[int, ...]:
         """Get the shape of an operand."""
-        return tuple(self.node.state.operands[self.given[name].index].shape)
+        return tuple(self.operand(name).shape)
 
     def once(self, make: Formula) -> Any:
         """Make once what the gradients of several operands are taken from."""

@@ -7,6 +7,7 @@ from typing import Any
 
 from leafax.functional.program.op import TABLE
 
+from ..._core.jax_devices import default_device
 from ..._dispatch.conj_neg_bits import resolve_conj
 from ..._dispatch.record import apply
 from .scalar_ops import over
@@ -101,6 +102,16 @@ _MOVED: dict[str, Formula] = {
     "input": lambda s: s.g.movedim(s.static("destination"), s.static("source")),
 }
 
+
+
+def _copied_back(s: Any) -> Any:
+    """Return the gradient of a copy on the device that was copied from."""
+    if s.static("device") is None:
+        return s.g
+    where = s.operand("input").device or default_device()
+    return apply(TABLE["_to_copy"], s.g, s.g._v.dtype, None, where)
+
+
 # What was written over gets a zero that depends on nothing.
 FILLED: dict[str, Formula] = {
     "input": lambda s: s.g.new_zeros(s.shape()), "value": lambda s: s.g.sum(),
@@ -118,7 +129,7 @@ FORMULAS: dict[str, dict[str, Formula]] = {
     "mean": {"input": of_mean},
     "clone": {"input": lambda s: s.g},
     "contiguous": {"input": lambda s: s.g},
-    "_to_copy": {"input": lambda s: s.g},
+    "_to_copy": {"input": lambda s: _copied_back(s)},
     "t": {"input": lambda s: s.g.t()},
     "transpose": {"input": lambda s: s.g.transpose(s.static("dim0"), s.static("dim1"))},
     "swapaxes": {"input": lambda s: s.g.transpose(s.static("axis0"), s.static("axis1"))},

@@ -77,6 +77,13 @@ def check(leaf: Any, grad: Any) -> None:
         )
     here, there = leaf._v.device, grad._v.device
     if here is not there and (META in (here, there) or None not in (here, there)):
+        if leaf.device.type == grad.device.type:
+            raise RuntimeError(
+                "attempting to assign a gradient located on device with index "
+                f"'{grad.device.index or 0}' to a tensor located on device with index "
+                f"'{leaf.device.index or 0}'. Please ensure that the gradient and the tensor are "
+                "on the same device"
+            )
         raise RuntimeError(
             f"attempting to assign a gradient with device type '{grad.device.type}' to a tensor "
             f"with device type '{leaf.device.type}'. Please ensure that the gradient and the "
