@@ -32,16 +32,9 @@ from .outcome import Outcome
 from .packed_inputs import Packing
 from .pieces import forget_pieces
 from .placement import (
-    Joined,
-    default_device,
-    devices_of,
-    gather_inputs,
-    is_divided,
-    is_misplaced,
-    put_outputs,
-    single_device_of,
-    where_data_are_made,
-)
+    Joined, default_device, devices_of, gather_inputs, is_divided, is_misplaced, put_outputs,
+    single_device_of, where_data_are_made,
+)  # fmt: skip
 from .policy import forget_runs
 from .segments import Scattered
 from .several_devices import Homes, Pairs, several

@@ -157,7 +157,7 @@ def test_bytes_that_are_seen_as_bools_keep_their_values() -> None:
 
 
 def test_memory_that_nobody_else_sees_is_taken_over() -> None:
-    """What a file's bytes are read as is not made of bytes again in each program."""
+    """Numbers read from bytes of a file are not made of bytes again in each program."""
     numbers = np.arange(6, dtype=np.float32)
     seen = leafax.from_numpy(numbers.view(np.uint8).copy()).view(leafax.float32).view(2, 3)
     held = leafax.nn.Parameter(seen)
