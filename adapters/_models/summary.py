@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import leafax
+from leafax._runtime.placing import sharding_of
+from leafax.distributed._sharding import spec_text
 
 HEADER = ("path", "shape", "dtype", "trains", "bytes", "optimizer bytes")
 
@@ -21,6 +23,7 @@ class Row(NamedTuple):
       kind: `"trainable"`, `"frozen"` or `"buffer"`.
       tensors, numbers: how many tensors, and how many numbers in them.
       nbytes, state_nbytes: of the tensors, and of the optimizer's state for them.
+      spec: how a mesh of devices splits them; empty on one device.
     """
 
     path: str
@@ -31,11 +34,18 @@ class Row(NamedTuple):
     numbers: int
     nbytes: int
     state_nbytes: int
+    spec: str = ""
 
-    def cells(self) -> tuple[str, ...]:
+    def cells(self, spread: bool = False) -> tuple[str, ...]:
+        """Return what the table says of it.
+
+        Args:
+          spread: the table has a column for specs.
+        """
         shape = f"{self.tensors} tensors" if self.shape is None else str(list(self.shape))
         state = _bytes(self.state_nbytes) if self.state_nbytes else ""
-        return (self.path, shape, self.dtype, self.kind, _bytes(self.nbytes), state)
+        found = (self.path, shape, self.dtype, self.kind, _bytes(self.nbytes), state)
+        return (*found, self.spec) if spread else found
 
 
 class Summary:
@@ -49,6 +59,8 @@ class Summary:
 
     def __init__(self, rows: list[Row], shared_nbytes: int) -> None:
         self.rows, self.shared_nbytes = rows, shared_nbytes
+        self._spread = any(row.spec for row in rows)
+        self._header = (*HEADER, "spec") if self._spread else HEADER
         self.totals = [
             _together(f"total {kind}", kind, [row for row in rows if row.kind == kind])
             for kind in ("trainable", "frozen", "buffer")
@@ -61,12 +73,13 @@ class Summary:
         return len(self.rows)
 
     def _footer(self) -> list[tuple[str, ...]]:
-        cells = [row.cells() for row in self.totals if row.tensors]
+        cells = [row.cells(self._spread) for row in self.totals if row.tensors]
         cells = [(c[0], f"{r.numbers:,} numbers", *c[2:]) for c, r in zip(
             cells, [row for row in self.totals if row.tensors], strict=True
         )]  # fmt: skip
         if self.shared_nbytes:
-            cells.append(("optimizer, shared", "", "", "", "", _bytes(self.shared_nbytes)))
+            shared = ("optimizer, shared", "", "", "", "", _bytes(self.shared_nbytes))
+            cells.append((*shared, "") if self._spread else shared)
         return cells
 
     def __str__(self) -> str:
@@ -82,27 +95,29 @@ class Summary:
 
     def text(self) -> str:
         """Return the table as plain text, without rich."""
-        body, footer = [row.cells() for row in self.rows], self._footer()
-        widths = [max(map(len, column)) for column in zip(HEADER, *body, *footer, strict=True)]
+        body, footer = [row.cells(self._spread) for row in self.rows], self._footer()
+        columns = zip(self._header, *body, *footer, strict=True)
+        widths = [max(map(len, column)) for column in columns]
         rule = "  ".join("-" * width for width in widths)
 
         def line(cells: tuple[str, ...]) -> str:
             pairs = list(zip(cells, widths, strict=True))
             left = [cell.ljust(width) for cell, width in pairs[:4]]
-            return "  ".join(left + [cell.rjust(width) for cell, width in pairs[4:]]).rstrip()
+            right = [cell.rjust(width) for cell, width in pairs[4:6]]
+            return "  ".join(left + right + [cell for cell, _ in pairs[6:]]).rstrip()
 
-        return "\n".join([line(HEADER), rule, *map(line, body), rule, *map(line, footer)])
+        return "\n".join([line(self._header), rule, *map(line, body), rule, *map(line, footer)])
 
     def __rich__(self) -> Any:
         from rich import box
         from rich.table import Table
 
         table = Table(box=box.SIMPLE_HEAD)
-        for i, name in enumerate(HEADER):
-            table.add_column(name, justify="right" if i > 3 else "left", no_wrap=True)
+        for i, name in enumerate(self._header):
+            table.add_column(name, justify="right" if i in (4, 5) else "left", no_wrap=True)
         styles = {"trainable": "green", "frozen": "dim", "buffer": "dim italic"}
         for row in self.rows:
-            cells = tuple(cell.replace("[", r"\[") for cell in row.cells())
+            cells = tuple(cell.replace("[", r"\[") for cell in row.cells(self._spread))
             table.add_row(*cells, style=styles[row.kind])
         table.add_section()
         for cells in self._footer():
@@ -142,7 +157,9 @@ def summary(model: Any, optimizer: Any = None, *, depth: int | None = None) -> S
 
 def _row(name: str, t: Any, kind: str, state: int) -> Row:
     dtype = str(t.dtype).removeprefix("torch.")
-    return Row(name, tuple(t.shape), dtype, kind, 1, t.numel(), t.nbytes, state)
+    sharding = sharding_of(t)
+    spec = "" if sharding is None else spec_text(sharding)
+    return Row(name, tuple(t.shape), dtype, kind, 1, t.numel(), t.nbytes, state, spec)
 
 
 def _grouped(rows: list[Row], depth: int) -> list[Row]:
@@ -157,7 +174,7 @@ def _grouped(rows: list[Row], depth: int) -> list[Row]:
 
 def _together(path: str, kind: str, rows: list[Row]) -> Row:
     dtypes = ", ".join(sorted({row.dtype for row in rows}))
-    sums = (sum(column) for column in zip(*(row[4:] for row in rows), (0, 0, 0, 0), strict=True))
+    sums = (sum(column) for column in zip(*(row[4:8] for row in rows), (0, 0, 0, 0), strict=True))
     return Row(path, None, dtypes, kind, *sums)
 
 

@@ -96,7 +96,8 @@ def place_beside(p: Any, t: Any) -> Any:
     One of its shape lies as it does. Of another the dimensions that are as long as the parameter's
     are split as those; what has no such dimension lies whole on each device.
     """
-    if not several or (where := sharding_of(p)) is None or not isinstance(where, NamedSharding):
+    where = sharding_of(p) if several else None
+    if not isinstance(where, NamedSharding):
         return t
     spec, shape = [*where.spec], tuple(t.shape)
     spec += [None] * (len(p.shape) - len(spec))

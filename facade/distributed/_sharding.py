@@ -14,7 +14,7 @@ import jax
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from leafax.functional.execution.several_devices import several
+from leafax.functional.execution.several_devices import refuse_explicit_mesh, several
 
 from .._core.handle import Handle
 from .._ops.creation.from_data import as_tensor
@@ -56,7 +56,7 @@ def sharding_for(mesh: Any, spec: Any, shape: Iterable[int], name: str) -> Named
             f"`{name}`: expected a `jax.sharding.PartitionSpec`, got `{type(spec).__name__}`: "
             f"write P('axis', None) for it, one entry a dimension"
         )
-    what = f"`{name}` of shape {shape}: {_text(spec)}"
+    what = f"`{name}` of shape {shape}: {spec_text(spec)}"
     if len(spec) > len(shape):
         raise ValueError(
             f"{what} has {_count(len(spec), 'entry', 'entries')} for "
@@ -89,13 +89,14 @@ def sharding_for(mesh: Any, spec: Any, shape: Iterable[int], name: str) -> Named
 
 
 def check_mesh(mesh: Any) -> None:
-    """Raise if something is no mesh of devices.
+    """Raise if something is no mesh of devices, or another one is in the way.
 
     Args:
       mesh: anything.
 
     Raises:
       TypeError: it is no `jax.sharding.Mesh`.
+      RuntimeError: a mesh with explicit axes is set.
 
     >>> from leafax.distributed._sharding import check_mesh
     >>> check_mesh(8)
@@ -108,6 +109,7 @@ def check_mesh(mesh: Any) -> None:
             f"expected a `jax.sharding.Mesh`, got `{type(mesh).__name__}`: make one by "
             f"jax.make_mesh(({len(jax.devices())},), ('data',))"
         )
+    refuse_explicit_mesh()
 
 
 def place_tensors(tensors: Mapping[str, Any], mesh: Any, specs: Mapping[str, Any]) -> None:
@@ -202,8 +204,22 @@ def _axes(entry: Any) -> tuple[str, ...]:
     return entry if isinstance(entry, tuple) else (entry,)
 
 
-def _text(spec: PartitionSpec) -> str:
-    return f"P({', '.join(map(repr, spec))})"
+def spec_text(sharding: Any) -> str:
+    """Return how a sharding splits a tensor, in short.
+
+    Args:
+      sharding: a `NamedSharding`, or its spec, or any other sharding.
+
+    Returns:
+      A spec as it is written, or what the sharding calls itself.
+
+    >>> from jax.sharding import PartitionSpec as P
+    >>> from leafax.distributed._sharding import spec_text
+    >>> spec_text(P("data", None))
+    "P('data', None)"
+    """
+    spec = getattr(sharding, "spec", sharding)
+    return f"P({', '.join(map(repr, spec))})" if isinstance(spec, PartitionSpec) else str(spec)
 
 
 def _count(n: int, one: str, many: str | None = None) -> str:

@@ -18,7 +18,7 @@ from ..nn.modules.module import Module
 from ..nn.parameter import is_lazy
 from ._base.optimizer import Optimizer
 from ._schedules.averages import Average as Average
-from ._schedules.averages import AveragedFlax, MultiAverage, average_by_dtype
+from ._schedules.averages import AveragedFlax, MultiAverage, average_by_dtype, stand_beside
 from ._schedules.averages import get_ema_avg_fn as get_ema_avg_fn
 from ._schedules.averages import get_ema_multi_avg_fn as get_ema_multi_avg_fn
 from ._schedules.averages import get_swa_avg_fn as get_swa_avg_fn
@@ -89,6 +89,8 @@ class AveragedModel(Module):
                 self.n_averaged += 1
 
     def _take(self, model: Any, n: int) -> None:
+        stand_beside(self.module.named_parameters(), dict(model.named_parameters()))
+        stand_beside(self.module.named_buffers(), dict(model.named_buffers()))
         averages, current = self._averaged(self.module), self._averaged(model)
         with no_grad():
             if n > 0 and self.avg_fn is not None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import jax
 from jax._src.array import ArrayImpl  # JAX has no public way to take an array off its device
-from jax.sharding import NamedSharding, PartitionSpec
+from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 #: True once this process has data on several devices; empty before.
 several: list[bool] = []
@@ -35,7 +35,7 @@ def is_spread(array: Any) -> bool:
     >>> is_spread(jnp.ones(3))
     False
     """
-    return isinstance(array, jax.Array) and array.sharding.num_devices > 1
+    return isinstance(array, ArrayImpl) and array.sharding.num_devices > 1  # and no tracer
 
 
 def alone(array: jax.Array) -> jax.Array:
@@ -54,6 +54,24 @@ def alone(array: jax.Array) -> jax.Array:
     """
     part = array.addressable_data(0)
     return ArrayImpl(part.aval, part.sharding, [part], committed=False)  # type: ignore[list-item]
+
+
+def refuse_explicit_mesh() -> None:
+    """Raise if a mesh is set whose axes are part of the types of arrays.
+
+    Raises:
+      RuntimeError: `jax.set_mesh` has set one; leafax's programs are traced without such types.
+
+    >>> from leafax.functional.execution.several_devices import refuse_explicit_mesh
+    >>> refuse_explicit_mesh()
+    """
+    mesh = jax.sharding.get_abstract_mesh()
+    if any(kind is AxisType.Explicit for kind in mesh.axis_types):
+        raise RuntimeError(
+            f"a mesh with explicit axes is set, and programs of leafax are split by XLA: set "
+            f"jax.make_mesh({mesh.axis_sizes}, {mesh.axis_names}, "
+            f"axis_types=(jax.sharding.AxisType.Auto,) * {len(mesh.axis_names)}) instead, or none"
+        )
 
 
 class Homes:
@@ -83,6 +101,8 @@ class Homes:
         if self._lie is not None and lie == self._lie:
             return args
         where = next((a.sharding for a in args if is_spread(a)), None)
+        if where is not None:
+            refuse_explicit_mesh()
         if where is None:
             lie = None
         elif isinstance(where, NamedSharding):

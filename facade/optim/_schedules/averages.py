@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import jax.numpy as jnp
 
+from leafax.functional.execution.several_devices import several
 from leafax.functional.program.op import Op
 
 from ..._core.grad_modes import no_grad
 from ..._core.handle import Handle
 from ..._ops.composites.multi_tensor_writes import update_many
 from ..._ops.creation.from_data import tensor
+from ..._runtime.placing import place_beside
 
 MultiAverage = Callable[[list[Any], list[Any], int], None]
 Average = Callable[[Any, Any, int], Any]
@@ -107,6 +109,13 @@ def take_over(averaged: list[Any], current: list[Any], n: int) -> None:
         update_many(_TAKE, averaged, tuple(current))
 
 
+def stand_beside(averages: Iterable[tuple[str, Any]], named: Mapping[str, Any]) -> None:
+    """Place averages on the devices on which what they average lies, by name."""
+    for name, average in averages if several else ():
+        if name in named:
+            place_beside(named[name], average)
+
+
 class AveragedFlax:
     """A model with averages in place of its trainable parameters.
 
@@ -151,6 +160,7 @@ class AveragedFlax:
 
     def _follow(self, model: Any) -> None:
         """Start averages of what trains now, and take over the other buffers."""
+        stand_beside(self._averaged.items(), dict(model.named_parameters()))
         buffers = dict(model.named_buffers())
         wanted = {name: p for name, p in model.named_parameters() if p.requires_grad}
         if self.use_buffers:
