@@ -40,7 +40,7 @@ def put_results(call: Any, inputs: Sequence[Any], avals: tuple[Aval, ...]) -> tu
 
 def _named(call: Any) -> Any:
     """Return the device that a copy, or a copy's derivative, goes to."""
-    inner = call if type(call) is Call else getattr(call, "call", None)
+    inner: Any = call if type(call) is Call else getattr(call, "call", None)
     copies = type(inner) is Call and inner.op.name == "_to_copy"
     return inner.arguments.get("device") if copies else None
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import jax
 import numpy as np
 
 from leafax.functional.program.op import TABLE
@@ -52,5 +53,6 @@ def _on_host(cell: Any) -> np.ndarray | None:
         return None
     if type(array) is np.ndarray:
         return array
-    here = getattr(array, "devices", set)()
-    return np.asarray(array) if all(d.platform == "cpu" for d in here) and here else None
+    if isinstance(array, jax.core.Tracer) or any(d.platform != "cpu" for d in array.devices()):
+        return None
+    return np.asarray(array)

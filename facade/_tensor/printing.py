@@ -108,7 +108,7 @@ def format_tensor(
     *,
     suffixes: Iterable[str] = (),
     default_dtype: Any = np.float32,
-    device: str | None = None,
+    device: Any = None,
     prefix: str = "tensor(",
 ) -> str:
     """Format an array as PyTorch prints the tensor of the same values.

@@ -20,6 +20,7 @@ import jax
 from ..lowering.lower import Side, is_checked, lower, prune
 from ..program.program import Node, Program
 from ..program.transformation import outside, transformation
+from . import placement
 from .confined import confined
 from .executable import compile_whole
 from .instructions import note_compiled
@@ -31,10 +32,6 @@ from .op_by_op import OpByOp
 from .outcome import Outcome
 from .packed_inputs import Packing
 from .pieces import forget_pieces
-from .placement import (
-    Joined, default_device, devices_of, gather_inputs, is_divided, is_misplaced, put_outputs,
-    single_device_of, where_data_are_made,
-)  # fmt: skip
 from .policy import forget_runs
 from .segments import Scattered
 from .several_devices import Homes, Pairs, several
@@ -64,14 +61,14 @@ class Plan:
     ) -> None:  # fmt: skip
         self.program = program
         self.homes = Homes(homes)
-        self._joined = Joined(program)
+        self._joined = placement.Joined(program)
         self.side = Side()
         self.donate = donate
         self.guards = guards
         self.runs = 0
         self.used = 0.0
         self.nodes = [e for e in self.program.entries if isinstance(e, Node)]
-        self._device = single_device_of(program)
+        self._device = placement.single_device_of(program)
         self._checked = any(map(is_checked, self.nodes))
         self._raised: list[BaseException] | None = None  # by host callbacks; None if it has none
         # The executable, and how its arguments are made of the inputs: set at once.
@@ -104,8 +101,8 @@ class Plan:
                     return self._run(args, host, once, [] if landed is None else landed)
             return self._run(args, host, once, [] if landed is None else landed)
         except Exception as error:
-            if is_misplaced(error) and not landed:
-                gathered = gather_inputs(self.program, args)
+            if placement.is_misplaced(error) and not landed:
+                gathered = placement.gather_inputs(self.program, args)
                 return self._run(gathered, host, once, [] if landed is None else landed)
             if self._raised:  # by a host callback; JAX tells of it in words of its own
                 found = self._raised[0]
@@ -139,9 +136,9 @@ class Plan:
             if ready is None and self._op_by_op.policy.runs_op_by_op(
                 self.donate, self.runs > 1, once
             ):
-                with default_device(self._device):
+                with placement.default_device(self._device):
                     found = self._op_by_op.run(args, self.side, _make_room, host)
-                found = (put_outputs(self._device, found[0]), *found[1:])
+                found = (placement.put_outputs(self._device, found[0]), *found[1:])
                 return Outcome(*found, time.perf_counter() - start)
             how = "cached"
             if ready is None:
@@ -245,7 +242,7 @@ def _nothing() -> None:
     """Make room for no program: none is compiled."""
 
 
-_PLANS: OrderedDict[Any, Plan] = OrderedDict()
+_PLANS: OrderedDict[Any, Any] = OrderedDict()
 _LOCK = threading.RLock()  # the plan of a program on several devices asks for those of its parts
 
 
@@ -275,16 +272,16 @@ def plan_for(
       homes: places of outputs, and of the inputs that they replace.
       pruned: the program without what nothing needs, where that is known.
     """
-    here = where_data_are_made() if devices_of(program) else None
+    here = placement.where_data_are_made() if placement.devices_of(program) else None
     key = (program.key, donate, frozen, guards, here)
     with _LOCK:
-        plan = _PLANS.get(key)
+        plan: Any = _PLANS.get(key)
         if plan is None:
             pruned = prune(program) if pruned is None else pruned
             pruned, guards, homes, meta = without_meta(pruned, guards, homes)
             pruned = prune(pruned) if meta else pruned
             made: Any
-            if is_divided(pruned, here):
+            if placement.is_divided(pruned, here):
                 made = Scattered(pruned, guards, here, plan_for)
             else:
                 made = Plan(pruned, donate, frozen, guards, homes)
