@@ -23,7 +23,7 @@ _NOTES = (
 
 
 class _Told:
-    """All that was told.
+    """Holds all that was told.
 
     Attributes:
       matmul: what `set_float32_matmul_precision` was told.
@@ -170,6 +170,13 @@ def set_cudnn_allow_tf32(allowed: bool) -> None:
     _told.cudnn = allowed
     for kind in ("conv", "rnn"):
         _told.new["cuda", kind] = "tf32" if allowed else "none"
+    _take_effect()
+
+
+def forget() -> None:
+    """Forget what was told: the precisions are those that a process begins with."""
+    _told.matmul, _told.cudnn = "highest", True
+    _told.new.clear()
     _take_effect()
 
 

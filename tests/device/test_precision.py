@@ -23,9 +23,9 @@ V = R.standard_normal((6, 5)).astype("float32")
 
 @pytest.fixture(autouse=True)
 def as_at_first() -> Iterator[None]:
+    _float32_precision.forget()
     yield
-    _float32_precision._told = _float32_precision._Told()
-    _float32_precision._take_effect()
+    _float32_precision.forget()
 
 
 def step(*tensors: Any) -> Any:

@@ -1,4 +1,4 @@
-"""The code of docs/from-pytorch.md runs and prints what it says."""
+"""The code of docs/from-pytorch.md and docs/precision.md runs and prints what it says."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 pytest.importorskip("flax")
-GUIDE = Path(__file__).parents[2] / "docs" / "from-pytorch.md"
+DOCS = Path(__file__).parents[2] / "docs"
 
 
 def as_pattern(text: str) -> str:
@@ -20,11 +20,12 @@ def as_pattern(text: str) -> str:
     return re.sub(r"(\\ )+", " +", pattern)
 
 
+@pytest.mark.parametrize("name", ["from-pytorch.md", "precision.md"])
 def test_guide_runs_and_prints_what_it_says(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    guide = GUIDE.read_text()
+    guide = (DOCS / name).read_text()
     scope: dict[str, Any] = {"__name__": "guide"}
     printed, shown = io.StringIO(), 0
     for block in re.finditer(r"```(python|text)\n(.*?)```", guide, re.DOTALL):
@@ -33,7 +34,7 @@ def test_guide_runs_and_prints_what_it_says(
             above = "\n" * guide.count("\n", 0, block.start(2))  # for the lines that errors tell
             printed = io.StringIO()
             with contextlib.redirect_stdout(printed):
-                exec(compile(above + text, GUIDE.name, "exec"), scope)
+                exec(compile(above + text, name, "exec"), scope)
             continue
         shown += 1
         for said, told in zip(text.splitlines(), printed.getvalue().splitlines(), strict=True):

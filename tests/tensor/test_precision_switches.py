@@ -68,11 +68,11 @@ def state(t: Any) -> dict[str, str]:
 def as_they_were(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     # PyTorch's own tests, whose database others import, forbid plain assignments.
     monkeypatch.setattr(torch.backends.m, "__allow_nonbracketed_mutation_flag", True)
+    _float32_precision.forget()
     yield
     for step in _RESET:
         tell(torch, step)
-    _float32_precision._told = _float32_precision._Told()
-    _float32_precision._take_effect()
+    _float32_precision.forget()
 
 
 @pytest.mark.parametrize(
