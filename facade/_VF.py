@@ -37,6 +37,6 @@ def _unique2(
 
 def _all(found: tuple[Any, Any, Any], inverse: bool, counts: bool) -> tuple[Any, Any, Any]:
     def integers(x: Any, wanted: bool) -> Any:
-        return _integers([]) if not wanted else x if hasattr(x, "_v") else _integers(x)
+        return x if wanted and hasattr(x, "_v") else _integers(x if wanted else [], found[0])
 
     return found[0], integers(found[1], inverse), integers(found[2], counts)

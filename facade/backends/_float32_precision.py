@@ -1,4 +1,4 @@
-"""How exact products of float32 numbers are: PyTorch's switches, old and new, for all devices.
+"""Precision of float32 products: PyTorch's switches, old and new, for all devices.
 
 `docs/precision.md` says what each means on CPUs, GPUs and TPUs. What is told here becomes a part of
 each op that is recorded from then on, and so of the keys of programs.

@@ -1,4 +1,4 @@
-"""How exact products are: what the program says to XLA, and the numbers that come of it."""
+"""Precision of float32 products: what the program says to XLA, and the numbers that come."""
 
 import re
 from collections.abc import Iterator

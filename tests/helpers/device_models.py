@@ -14,7 +14,7 @@ from leafax.adapters import freeze
 
 
 class Task(NamedTuple):
-    """What is trained.
+    """A model with all that its training takes.
 
     Attributes:
       model: made anew by each call.
