@@ -17,8 +17,7 @@ from typing import Any
 from jax.sharding import PartitionSpec
 
 import leafax
-from leafax._runtime.placing import sharding_of
-from leafax.distributed._sharding import place_tensors
+from leafax.distributed.sharding import place_tensors, sharding_of
 from leafax.functional.execution.tracebacks import end_at_callers
 
 from ._models.adapted_call import Adapted as Adapted  # pickles of 0.1.0 name them in here

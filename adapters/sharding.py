@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from leafax.distributed._sharding import shard_batch as shard_batch
+from leafax.distributed.sharding import shard_batch as shard_batch
 from leafax.functional.execution.tracebacks import end_at_callers
 
 from ._modules.module import model_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from leafax.distributed._sharding import place_tensors
+from leafax.distributed.sharding import place_tensors
 
 from .groups import text_of
 from .select import Tensors, choose

@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import leafax
-from leafax._runtime.placing import sharding_of
-from leafax.distributed._sharding import spec_text
+from leafax.distributed.sharding import sharding_of, spec_text
 
 HEADER = ("path", "shape", "dtype", "trains", "bytes", "optimizer bytes")
 

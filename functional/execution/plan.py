@@ -116,7 +116,8 @@ class Plan:
         """Return the outcome of a run, from all that the executable returned."""
         n, r = self._sizes
         faults = flat[-1] if self._checked else None
-        return Outcome(self._joined.leave(flat[:n]), flat[n : n + r], faults, how, seconds)
+        outputs = self._joined.leave(flat[:n]) if several else flat[:n]
+        return Outcome(outputs, flat[n : n + r], faults, how, seconds)
 
     def _run(self, args: Sequence[Any], host: bool, once: bool, landed: list[Any]) -> Outcome:
         start = time.perf_counter()
@@ -129,19 +130,17 @@ class Plan:
         with wide:
             if several:
                 args = self.homes.enter(self._joined.enter(args), self)
-            ready = self._ready
+            ready: Any = self._ready
             if confined:
                 found = self._op_by_op.run(args, self.side, _nothing, host=True)
                 return Outcome(*found, time.perf_counter() - start)
-            if ready is None and self._op_by_op.policy.runs_op_by_op(
-                self.donate, self.runs > 1, once
-            ):
-                with placement.default_device(self._device):
-                    found = self._op_by_op.run(args, self.side, _make_room, host)
-                found = (placement.put_outputs(self._device, found[0]), *found[1:])
-                return Outcome(*found, time.perf_counter() - start)
             how = "cached"
             if ready is None:
+                if self._op_by_op.policy.runs_op_by_op(self.donate, self.runs > 1, once):
+                    with placement.default_device(self._device):
+                        found = self._op_by_op.run(args, self.side, _make_room, host)
+                    found = (placement.put_outputs(self._device, found[0]), *found[1:])
+                    return Outcome(*found, time.perf_counter() - start)
                 _make_room()
                 with self._lock:
                     if self._ready is None:
@@ -149,7 +148,6 @@ class Plan:
                         self._op_by_op.policy.note_compiled(self)
                         how = "compiled"
                     ready = self._ready
-            assert ready is not None
             jitted, given = ready[0], _given(ready, args)
             if given is None:  # they change, after all
                 with self._lock:

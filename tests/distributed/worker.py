@@ -19,7 +19,7 @@ from jax.sharding import PartitionSpec as P
 import leafax
 import leafax.distributed as dist
 from leafax import nn
-from leafax.distributed._sharding import shard_batch
+from leafax.distributed.sharding import shard_batch
 from leafax.distributed.fsdp import fully_shard
 from leafax.distributed.nn import functional as dist_nn
 from leafax.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor
@@ -214,8 +214,8 @@ def fully_sharded() -> dict[str, Any]:
     mean = leafax.tensor(train(model, own_part))
     dist.all_reduce(mean, dist.ReduceOp.AVG)
     weight = model[0].weight
-    part = weight.detach().jax().addressable_shards[0].data.shape
-    return {"mean": mean.tolist(), "devices": _devices(weight), "part": list(part)}
+    parts = [t.jax().addressable_shards[0].data.shape for t in (weight.detach(), weight.grad)]
+    return {"mean": mean.tolist(), "devices": _devices(weight), "parts": parts}
 
 
 def over_all_devices() -> dict[str, Any]:

@@ -25,7 +25,7 @@ from ..._runtime.observation import observe
 from ..._runtime.placing import place_all
 from ..._tensor.tensor import Tensor
 from ..._tracing.inputs import from_array
-from .._sharding import sharding_for
+from ..sharding import sharding_for
 from ..device_mesh import DeviceMesh
 from .placement_types import Placement, placements_of, spec_of
 

@@ -20,6 +20,7 @@ from .._core.handle import Handle
 from .._ops.creation.from_data import as_tensor
 from .._runtime.observation import observe
 from .._runtime.placing import in_auto_mode, place_all, shortened
+from .._runtime.placing import sharding_of as sharding_of
 from .._tracing.inputs import from_array
 
 
@@ -43,7 +44,7 @@ def sharding_for(mesh: Any, spec: Any, shape: Iterable[int], name: str) -> Named
 
     >>> import jax
     >>> from jax.sharding import PartitionSpec as P
-    >>> from leafax.distributed._sharding import sharding_for
+    >>> from leafax.distributed.sharding import sharding_for
     >>> sharding_for(jax.make_mesh((1,), ("data",)), P("data"), (4, 3), "x").spec
     PartitionSpec('data',)
     """
@@ -98,7 +99,7 @@ def check_mesh(mesh: Any) -> None:
       TypeError: it is no `jax.sharding.Mesh`.
       RuntimeError: a mesh with explicit axes is set.
 
-    >>> from leafax.distributed._sharding import check_mesh
+    >>> from leafax.distributed.sharding import check_mesh
     >>> check_mesh(8)
     Traceback (most recent call last):
     ...
@@ -127,7 +128,7 @@ def place_tensors(tensors: Mapping[str, Any], mesh: Any, specs: Mapping[str, Any
 
     >>> import jax, leafax
     >>> from jax.sharding import PartitionSpec as P
-    >>> from leafax.distributed._sharding import place_tensors
+    >>> from leafax.distributed.sharding import place_tensors
     >>> w = leafax.ones(4, 3)
     >>> place_tensors({"w": w}, jax.make_mesh((1,), ("data",)), {"w": P("data")})
     >>> w.jax().sharding.spec
@@ -158,7 +159,7 @@ def shard_batch(mesh: Any, spec: Any, *batch: Any) -> Any:
 
     >>> import jax, leafax
     >>> from jax.sharding import PartitionSpec as P
-    >>> from leafax.distributed._sharding import shard_batch
+    >>> from leafax.distributed.sharding import shard_batch
     >>> mesh = jax.make_mesh((1,), ("data",))
     >>> x, y = shard_batch(mesh, P("data"), leafax.ones(4, 3), leafax.zeros(4))
     >>> y.jax().sharding.spec
@@ -214,7 +215,7 @@ def spec_text(sharding: Any) -> str:
       A spec as it is written, or what the sharding calls itself.
 
     >>> from jax.sharding import PartitionSpec as P
-    >>> from leafax.distributed._sharding import spec_text
+    >>> from leafax.distributed.sharding import spec_text
     >>> spec_text(P("data", None))
     "P('data', None)"
     """
