@@ -11,31 +11,26 @@ from __future__ import annotations
 
 import contextlib
 import os
-import threading
 from typing import Any
 
 import orbax.checkpoint as ocp
 
 import leafax
+from leafax.distributed.checkpoint import writing
+from leafax.distributed.checkpoint.placement import copied_to_host, homes_of, placed, restore_args
 from leafax.functional.execution.tracebacks import end_at_callers
 
 from ._files.packing import pack, unpack
-from ._files.placement import copied_to_host, homes_of, placed, restore_args
-from ._modules.run_part import Undo, is_model, load_part, packed_part, undo_of
+from ._modules.run_part import (
+    Undo,
+    is_model,
+    load_part,
+    packed_part,
+    placed_like_parameters,
+    undo_of,
+)
 
 Path = str | os.PathLike[str]
-
-_WRITING: set[ocp.CheckpointManager] = set()
-
-
-def _finish_writing() -> None:
-    """Complete what is being written when the process ends."""
-    for manager in _WRITING:
-        manager.wait_until_finished()
-
-
-# `atexit` would be too late: orbax needs new threads, and there are none by then.
-threading._register_atexit(_finish_writing)  # type: ignore[attr-defined]
 
 
 class Run:
@@ -110,7 +105,7 @@ class Run:
             ),
             force=True,
         )
-        _WRITING.add(self._manager)
+        writing.begin(self._manager)
         if wait:
             self.wait()
 
@@ -120,8 +115,7 @@ class Run:
         Raises:
           Exception: it could not be written, for instance because the disk is full.
         """
-        _WRITING.discard(self._manager)
-        self._manager.wait_until_finished()
+        writing.finish(self._manager)
 
     def restore(self, step: int | None = None) -> int:
         """Put everything back as it was; returns the step.
@@ -178,12 +172,10 @@ class Run:
           now: the run's arrays, by name.
         """
         found = self._manager.item_metadata(step)["arrays"].tree
-        optimizers = {
-            name: [p for group in part.param_groups for p in group["params"]]
-            for name, part in self.parts.items()
-            if hasattr(part, "param_groups")
-        }
-        homes = homes_of(found, now, optimizers)
+        for name, part in self.parts.items():
+            if hasattr(part, "param_groups"):
+                now = placed_like_parameters(name, part, found) | now
+        homes = homes_of(found, now)
         args = ocp.args.PyTreeRestore(restore_args=restore_args(found, homes))
         return placed(self._read(step, arrays=args).arrays, homes)
 

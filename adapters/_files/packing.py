@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+import jax
 import numpy as np
 
 import leafax
@@ -19,7 +20,10 @@ def pack(value: Any, arrays: dict[str, Any], name: str) -> Any:
       TypeError: something that is neither a number, a string, a tensor nor a container of them.
     """
     if isinstance(value, leafax.Tensor):
-        arrays[name] = value.detach().jax()
+        array = value.detach().jax()
+        if not array.size:  # orbax has none without elements
+            return {"empty": [list(array.shape), str(array.dtype)]}
+        arrays[name] = array
         return {"array": name}
     if hasattr(value, "__array__") and hasattr(value, "dtype"):
         arrays[name] = np.asarray(value)
@@ -46,6 +50,8 @@ def unpack(value: Any, arrays: dict[str, Any]) -> Any:
     ((kind, held),) = value.items()
     if kind == "array":
         return leafax.as_tensor(arrays[held])
+    if kind == "empty":
+        return leafax.as_tensor(np.zeros(held[0], jax.numpy.dtype(held[1])))
     if kind in ("dict", "counter"):
         made = {_key(k, arrays): unpack(v, arrays) for k, v in held}
         return Counter(made) if kind == "counter" else made

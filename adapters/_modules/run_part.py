@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
+
+import jax
 
 from .._files.packing import pack, unpack
 from .module import model_of
@@ -45,6 +47,25 @@ def undo_of(name: str, part: Any, packed: dict[str, Any], arrays: dict[str, Any]
 
 
 Undo = Callable[[], None]
+
+
+def placed_like_parameters(
+    name: str, optimizer: Any, saved: Collection[str]
+) -> dict[str, jax.Array]:
+    """Return, for state that an optimizer may not have made yet, the parameter it belongs to.
+
+    Args:
+      saved: names of the arrays in a checkpoint.
+    """
+    parameters = [p for group in optimizer.param_groups for p in group["params"]]
+    numbered = {str(n): p.detach().jax() for n, p in enumerate(parameters)}
+    found = {}
+    for array in saved:
+        if array.startswith(f"{name}/state/"):
+            number = array.removeprefix(f"{name}/state/").partition("/")[0]
+            if number in numbered:
+                found[array] = numbered[number]
+    return found
 
 
 def is_model(part: Any) -> bool:

@@ -28,6 +28,7 @@ def made(kind: str) -> tuple[Any, Any]:
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(4, 16), nn.BatchNorm1d(16), nn.Tanh(), nn.Linear(16, 1))
     model.register_buffer("seen", torch.tensor(2**40))
+    model.register_buffer("none", torch.zeros(0, 3))
     return model, torch.optim.Adam(freeze(model, "0").parameters(), lr=0.01)
 
 

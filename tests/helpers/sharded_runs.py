@@ -20,6 +20,7 @@ from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 import leafax as torch
+import leafax.distributed.checkpoint
 from leafax import nn
 from leafax.adapters import orbax
 
@@ -135,8 +136,24 @@ def while_it_trains(directory: str) -> None:
     same(other.values(), wanted)
 
 
+def by_state_dicts(directory: str) -> None:
+    """PyTorch's `distributed.checkpoint`, from one mesh to another."""
+    dcp, first = torch.distributed.checkpoint, Training(directory, mesh_of(d=8), ROWS)
+    first.steps(2)
+    wanted = {name: np.array(t.jax()) for name, t in first.model.state_dict().items()}
+    done = dcp.async_save({"model": first.model}, checkpoint_id=f"{directory}/dcp")
+    first.steps(2)
+    done.result(timeout=60)
+    other = Training(f"{directory}/other", mesh_of(x=2, y=4), COLUMNS)
+    dcp.load({"model": other.model}, checkpoint_id=f"{directory}/dcp")
+    found = {name: t.jax() for name, t in other.model.state_dict().items()}
+    same({name: np.array(a) for name, a in found.items()}, wanted)
+    assert found["0.weight"].sharding.spec == P("y", "x")
+
+
 CHECKS: tuple[Callable[[str], None], ...] = (
     to_another_mesh, to_one_device, to_fewer_devices, from_one_device, while_it_trains,
+    by_state_dicts,
 )  # fmt: skip
 
 

@@ -1,19 +1,17 @@
-"""PyTorch's `torch.distributed.checkpoint`: names to import; `leafax.save` writes files."""
+"""PyTorch's `torch.distributed.checkpoint`: state dicts, sharded or not, in folders of orbax."""
 
-from ..._core.absent.stand_ins import refuse, refuse_class
-from .default_planner import _FILES
+from .api import CheckpointException as CheckpointException
 from .default_planner import DefaultLoadPlanner as DefaultLoadPlanner
 from .default_planner import DefaultSavePlanner as DefaultSavePlanner
+from .filesystem import FileSystemReader as FileSystemReader
+from .filesystem import FileSystemWriter as FileSystemWriter
+from .state_dict_loader import load as load
+from .state_dict_loader import load_state_dict as load_state_dict
+from .state_dict_saver import async_save as async_save
+from .state_dict_saver import save as save
+from .state_dict_saver import save_state_dict as save_state_dict
 
 __all__ = [
-    "DefaultLoadPlanner", "DefaultSavePlanner", "FileSystemReader", "FileSystemWriter",
-    "async_save", "load", "load_state_dict", "save", "save_state_dict",
+    "CheckpointException", "DefaultLoadPlanner", "DefaultSavePlanner", "FileSystemReader",
+    "FileSystemWriter", "async_save", "load", "load_state_dict", "save", "save_state_dict",
 ]  # fmt: skip
-
-save = refuse("distributed.checkpoint.save", _FILES)
-load = refuse("distributed.checkpoint.load", _FILES)
-async_save = refuse("distributed.checkpoint.async_save", _FILES)
-save_state_dict = refuse("distributed.checkpoint.save_state_dict", _FILES)
-load_state_dict = refuse("distributed.checkpoint.load_state_dict", _FILES)
-FileSystemReader = refuse_class("distributed.checkpoint.FileSystemReader", _FILES)
-FileSystemWriter = refuse_class("distributed.checkpoint.FileSystemWriter", _FILES)
