@@ -69,15 +69,9 @@ def as_out_of_memory(
       program: what ran.
       executable: a `jax.stages.Compiled`, where the program was compiled.
     """
-    short = isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error)
-    if not short or isinstance(error, OutOfMemoryError):
+    if not _is_short(error):
         return error
-    words = str(error).strip().split("\n")[0].removeprefix("RESOURCE_EXHAUSTED: ")
-    wanted = _BYTES.search(words)
-    told = (
-        f"Tried to allocate {spell_bytes(int(wanted[1]))}." if wanted else f"{words.rstrip('.')}."
-    )
-    sizes = _analysis(executable)
+    told, sizes = _wanted(error), _analysis(executable)
     if sizes is not None:
         told += (
             f" The program needs {spell_bytes(sizes.temp_size_in_bytes)} for temporary values and "
@@ -92,6 +86,39 @@ def as_out_of_memory(
     return found
 
 
+def copy_to(array: Any, place: Any) -> jax.Array:
+    """Copy an array to a device of JAX, or a sharding; the copy goes on while the caller does.
+
+    Raises:
+      OutOfMemoryError: there is not so much memory.
+    """
+    try:
+        return jax.device_put(array, place)
+    except Exception as error:
+        if not _is_short(error):
+            raise
+        aval = f"{np.dtype(array.dtype).name}{list(array.shape)}"
+        told = f"{_wanted(error)} It was for a copy of {aval}, {spell_bytes(array.nbytes)}."
+        found = OutOfMemoryError(f"{_device_name(place)} out of memory. {told}")
+        found.tell_held()
+        raise found from error
+
+
+def _is_short(error: BaseException) -> bool:
+    if isinstance(error, OutOfMemoryError):
+        return False
+    return isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error)
+
+
+def _wanted(error: BaseException) -> str:
+    """Return XLA's words, or how much it tried to allocate if they say that."""
+    words = str(error).strip().split("\n")[0].removeprefix("RESOURCE_EXHAUSTED: ")
+    wanted = _BYTES.search(words)
+    if wanted is None:
+        return f"{words.rstrip('.')}."
+    return f"Tried to allocate {spell_bytes(int(wanted[1]))}."
+
+
 _BYTES = re.compile(r"allocat\w* (\d+) ?bytes", re.IGNORECASE)
 
 
@@ -103,9 +130,9 @@ def _analysis(executable: Any) -> Any:
         return None
 
 
-def _device_name() -> str:
-    """Return the name of the default device's kind, as PyTorch has it in its messages."""
-    platform = str(jax.default_backend())
+def _device_name(device: Any = None) -> str:
+    """Return the name of a device's kind, as PyTorch has it in its messages."""
+    platform = str(getattr(device, "platform", None) or jax.default_backend())
     return "CUDA" if platform in ("gpu", "cuda", "rocm") else platform.upper()
 
 

@@ -10,6 +10,7 @@ import pytest
 import leafax
 from leafax._core.run_log import STEP, plans
 from leafax._runtime.held_memory import held_memory
+from leafax.functional.execution.memory import copy_to
 
 SHORT = "RESOURCE_EXHAUSTED: Out of memory while trying to allocate 21474836480 bytes."
 
@@ -84,3 +85,22 @@ def test_a_step_that_runs_out_of_memory_says_what_held_it(monkeypatch: Any) -> N
 def test_errors_are_known_by_pytorchs_names() -> None:
     assert leafax.cuda.OutOfMemoryError is leafax.OutOfMemoryError
     assert issubclass(leafax.OutOfMemoryError, RuntimeError)
+
+
+def test_a_copy_that_does_not_fit_says_of_what(monkeypatch: pytest.MonkeyPatch) -> None:
+    array, place = np.zeros((3, 4), np.float32), jax.local_devices()[0]
+    assert copy_to(array, place).devices() == {place}
+
+    def fail(error: Exception) -> Any:
+        def put(*args: Any) -> Any:
+            raise error
+
+        return put
+
+    monkeypatch.setattr(jax, "device_put", fail(RuntimeError(SHORT)))
+    text = r"^CPU out of memory\. Tried to allocate 20\.0 GiB\. It was for a copy of "
+    with pytest.raises(leafax.OutOfMemoryError, match=text + r"float32\[3, 4\], 48 bytes\."):
+        copy_to(array, place)
+    monkeypatch.setattr(jax, "device_put", fail(ValueError("another")))
+    with pytest.raises(ValueError, match="another"):
+        copy_to(array, place)

@@ -6,6 +6,7 @@ from typing import Any
 
 import jax
 
+from leafax.functional.execution.memory import copy_to
 from leafax.functional.program.meta import META, NO_DATA, MetaArray
 from leafax.functional.program.op import TABLE
 from leafax.functional.program.transformation import transformation
@@ -78,7 +79,7 @@ def moved(t: Any, where: Any, dtype: Any = None) -> Any:
             t = copied_as(t, t._v.dtype, None, default_device())
         return copied_as(t, kind, None, target)
     with jax.enable_x64(True):
-        out = from_array(jax.device_put(array, target), inference=t._v.inference)
+        out = from_array(copy_to(array, target), inference=t._v.inference)
     return out if t._v.strides is None else lay_out_as(t, out)
 
 
@@ -128,7 +129,7 @@ def on_device(t: Any, where: Any) -> Any:
     if t._array is None or t._shares:
         return copied_as(t, t._v.dtype, None, target)
     with jax.enable_x64(True):
-        return from_array(jax.device_put(t._array, target), inference=t._v.inference)
+        return from_array(copy_to(t._array, target), inference=t._v.inference)
 
 
 _REST = "bool non_blocking = False, bool copy = False, *, torch.memory_format memory_format = None"
