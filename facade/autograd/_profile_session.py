@@ -20,6 +20,7 @@ from .profiler_util import EventList, FunctionEvent
 
 _BLOCK = "leafax_block"  # the statistic by which blocks that users named are known
 _DISPATCH = re.compile(r"PjitFunction\((\w+)\)")
+_DISPATCHED = "dispatch of a program"
 _NUMBER = re.compile(r"[.\d]+$")
 _TPU_LINE, _TPU_MODULES = "XLA Ops", "XLA Modules"
 _ALONE = "jit_leafax_op_"
@@ -111,8 +112,7 @@ class _Reader:
         for line in lines:
             self._threads += 1
             made = [event for raw in line.events for event in self._event(raw, on_device)]
-            _nest(made)
-            self.events += made
+            self.events += _nested(made)
 
     def _event(self, raw: Any, on_device: bool) -> Iterator[FunctionEvent]:
         facts = dict(raw.stats)
@@ -126,7 +126,7 @@ class _Reader:
         elif on_device or _BLOCK in facts:
             name, known["is_user_annotation"] = raw.name.replace(_SHARP, "#"), _BLOCK in facts
         elif dispatched := _DISPATCH.fullmatch(raw.name):
-            name = "dispatch of a program" if "leafax" in dispatched[1] else raw.name
+            name = _DISPATCHED if "leafax" in dispatched[1] else raw.name
         else:
             return
         start = raw.start_ns / 1e3
@@ -158,13 +158,19 @@ def _key(name: str) -> str:
     return name if "." in name.removesuffix(".backward") else f"aten::{name}"
 
 
-def _nest(events: list[FunctionEvent]) -> None:
-    """Note which events of a thread are within another."""
+def _nested(events: list[FunctionEvent]) -> list[FunctionEvent]:
+    """Note which events of a thread are within another; JAX tells of a dispatch twice."""
     events.sort(key=lambda event: (event.time_range.start, -event.time_range.end))
     around: list[FunctionEvent] = []
+    found = []
     for event in events:
         while around and around[-1].time_range.end < event.time_range.end:
             around.pop()
-        if around and around[-1].time_range.start <= event.time_range.start:
-            around[-1].append_child(event)
+        within = around[-1] if around else None
+        if within is not None and within.name == event.name == _DISPATCHED:
+            continue
+        if within is not None:
+            within.append_child(event)
         around.append(event)
+        found.append(event)
+    return found
