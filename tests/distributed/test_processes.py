@@ -122,7 +122,7 @@ def test_sharded_training_is_that_of_one_device(both: list[dict[str, Any]]) -> N
     for each in both:
         alone, found = each["data_parallel"]["alone"], each["fully_sharded"]
         np.testing.assert_allclose(found["mean"], alone, rtol=1e-5)
-        assert found["devices"] == 4 and found["part"] == [4, 6]
+        assert found["devices"] == 4 and found["parts"] == [[4, 6], [4, 6]]
 
 
 def test_a_mesh_over_both_processes(both: list[dict[str, Any]]) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import math
-import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -20,22 +19,9 @@ from jax._src.array import (
 )
 from jax.sharding import NamedSharding, PartitionSpec, SingleDeviceSharding
 
-from .errors import DistBackendError
 from .group import ProcessGroup
-
-_REDUCTIONS: dict[str, Callable[[Any], Any]] = {
-    "SUM": lambda x: jnp.sum(x, 0, dtype=x.dtype),
-    "AVG": lambda x: jnp.mean(x, 0).astype(x.dtype),
-    "PRODUCT": lambda x: jnp.prod(x, 0, dtype=x.dtype),
-    "MIN": lambda x: jnp.min(x, 0),
-    "MAX": lambda x: jnp.max(x, 0),
-    "BAND": lambda x: jnp.bitwise_and.reduce(x, axis=0),
-    "BOR": lambda x: jnp.bitwise_or.reduce(x, axis=0),
-    "BXOR": lambda x: jnp.bitwise_xor.reduce(x, axis=0),
-}
-
-
-_NETWORK = re.compile("Gloo|NCCL|UNAVAILABLE")  # JAX raises errors of either kind for these
+from .reductions import REDUCTIONS, check_reduction, finished, network_errors
+from .split_arrays import is_split, reduce_split_arrays
 
 
 def reduce_arrays(group: ProcessGroup, arrays: Sequence[Any], op: str, what: str) -> list[Any]:
@@ -50,9 +36,16 @@ def reduce_arrays(group: ProcessGroup, arrays: Sequence[Any], op: str, what: str
       ValueError: there is no such reduction.
       DistBackendError: a process is gone.
     """
-    if op not in _REDUCTIONS:
-        raise ValueError(f"{what}: leafax has no ReduceOp.{op} over processes")
-    return _run(group, arrays, op, 0, what)
+    check_reduction(op, what)
+    parted = [is_split(x) for x in arrays]
+    whole = [x for x, p in zip(arrays, parted, strict=True) if not p]
+    wholes = iter(_run(group, whole, op, 0, what) if whole else [])
+    if len(whole) == len(arrays):
+        return list(wholes)
+    with jax.enable_x64(True), network_errors(what, group.size()):
+        split = [x for x, p in zip(arrays, parted, strict=True) if p]
+        parts = iter(reduce_split_arrays(group, split, op))
+    return [next(parts if p else wholes) for p in parted]
 
 
 def gather_arrays(group: ProcessGroup, arrays: Sequence[Any], what: str) -> list[Any]:
@@ -79,8 +72,7 @@ def scatter_array(group: ProcessGroup, array: Any, source: int, what: str) -> An
 
 def reduce_scatter_array(group: ProcessGroup, array: Any, op: str, what: str) -> Any:
     """Return row `rank` of what `reduce_arrays` gives."""
-    if op not in _REDUCTIONS:
-        raise ValueError(f"{what}: leafax has no ReduceOp.{op} over processes")
+    check_reduction(op, what)
     return _run(group, [array], f"scatter {op}", 0, what)[0]
 
 
@@ -88,17 +80,8 @@ def _run(group: ProcessGroup, arrays: Sequence[Any], kind: str, place: int, what
     mesh = group.mesh
     with jax.enable_x64(True):
         given = tuple(_globally(mesh, x) for x in arrays)
-        try:
-            results = _program(mesh, kind, place)(given)
-            if mesh.devices.flat[0].platform == "cpu":  # a process that is gone is told of here
-                jax.block_until_ready(results)
-        except (jax.errors.JaxRuntimeError, ValueError) as error:
-            if isinstance(error, ValueError) and not _NETWORK.search(str(error)):
-                raise
-            raise DistBackendError(
-                f"{what} over {group.size()} processes failed, as it does when one of them is "
-                f"gone: {error}"
-            ) from error
+        with network_errors(what, group.size()):
+            results = finished(_program(mesh, kind, place)(given))
         split = kind in ("exchange", "scatter") or kind.startswith("scatter ")
         return [_locally(y, x, split) for x, y in zip(arrays, results, strict=True)]
 
@@ -114,11 +97,11 @@ def _program(mesh: Any, kind: str, place: int) -> Any:
         "exchange": lambda x: jnp.swapaxes(x, 0, 1),
     }
     reduced = kind.removeprefix("scatter ")
-    body = bodies[kind] if kind in bodies else _REDUCTIONS[reduced]
+    body = bodies[kind] if kind in bodies else REDUCTIONS[reduced]
     split = kind in ("exchange", "scatter") or kind != reduced
 
     def collective(arrays: tuple[Any, ...]) -> list[Any]:
-        if kind not in _REDUCTIONS or len(arrays) == 1:
+        if kind not in REDUCTIONS or len(arrays) == 1:
             return [body(everywhere(x)) for x in arrays]
         flat = {  # one call of the network for each dtype
             dtype: iter(_split(body(everywhere(_joined(xs))), [x.shape[1:] for x in xs]))
