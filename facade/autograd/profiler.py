@@ -31,17 +31,21 @@ class record_function(Block):  # noqa: N801 # PyTorch's name
       args: what else to say of it.
     """
 
+    _names_ops = True
+
     def __init__(self, name: str, args: str | None = None) -> None:
         self.name, self.args = name, args
         self._spans: list[Any] = []  # a decorated function may call itself
 
     def __enter__(self) -> record_function:
         self._spans.append(open_span(self.name))
-        blocks.names.append(self.name)
+        if self._names_ops:
+            blocks.names.append(self.name)
         return self
 
     def __exit__(self, *exc_info: object) -> None:
-        blocks.names.pop()
+        if self._names_ops:
+            blocks.names.pop()
         span = self._spans.pop()
         if span is not None:
             span.__exit__(None, None, None)
@@ -50,14 +54,7 @@ class record_function(Block):  # noqa: N801 # PyTorch's name
 class _StepMark(record_function):
     """A step of a profiled loop: ops are not named after it, as they are the same in each."""
 
-    def __enter__(self) -> record_function:
-        super().__enter__()
-        blocks.names.pop()
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
-        blocks.names.append(self.name)
-        super().__exit__(*exc_info)
+    _names_ops = False
 
 
 def step_mark(number: int) -> record_function:
