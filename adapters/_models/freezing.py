@@ -234,8 +234,8 @@ class Freezing(ABC):
         >>> from leafax.adapters.nnx import Model
         >>> mesh = jax.make_mesh((1,), ("data",))
         >>> model = Model(nnx.Linear(4, 2, rngs=nnx.Rngs(0))).shard(mesh, {"kernel": P("data")})
-        >>> model.get_parameter("kernel").jax().sharding.spec
-        PartitionSpec('data',)
+        >>> model.get_parameter("kernel").jax().sharding.spec == P('data')
+        True
         """
         parameters, buffers = self._tensors()
         shard(parameters | buffers, mesh, rules or {}, self._classes)

@@ -45,8 +45,8 @@ def sharding_for(mesh: Any, spec: Any, shape: Iterable[int], name: str) -> Named
     >>> import jax
     >>> from jax.sharding import PartitionSpec as P
     >>> from leafax.distributed.sharding import sharding_for
-    >>> sharding_for(jax.make_mesh((1,), ("data",)), P("data"), (4, 3), "x").spec
-    PartitionSpec('data',)
+    >>> sharding_for(jax.make_mesh((1,), ("data",)), P("data"), (4, 3), "x").spec == P('data')
+    True
     """
     check_mesh(mesh)
     shape = tuple(shape)
@@ -131,8 +131,8 @@ def place_tensors(tensors: Mapping[str, Any], mesh: Any, specs: Mapping[str, Any
     >>> from leafax.distributed.sharding import place_tensors
     >>> w = leafax.ones(4, 3)
     >>> place_tensors({"w": w}, jax.make_mesh((1,), ("data",)), {"w": P("data")})
-    >>> w.jax().sharding.spec
-    PartitionSpec('data',)
+    >>> w.jax().sharding.spec == P('data')
+    True
     """
     check_mesh(mesh)
     shardings = {
@@ -162,8 +162,8 @@ def shard_batch(mesh: Any, spec: Any, *batch: Any) -> Any:
     >>> from leafax.distributed.sharding import shard_batch
     >>> mesh = jax.make_mesh((1,), ("data",))
     >>> x, y = shard_batch(mesh, P("data"), leafax.ones(4, 3), leafax.zeros(4))
-    >>> y.jax().sharding.spec
-    PartitionSpec('data',)
+    >>> y.jax().sharding.spec == P('data')
+    True
     """
     check_mesh(mesh)
     found = tuple([_split(mesh, spec, x, f"batch[{i}]") for i, x in enumerate(batch)])

@@ -1,23 +1,17 @@
-"""The code of docs/from-pytorch.md and docs/precision.md runs and prints what it says."""
+"""The code of guides in docs/ runs and prints what they say."""
 
 from __future__ import annotations
 
-import contextlib
-import io
-import re
+import os
+import subprocess
+import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
+from helpers import guides
 
 pytest.importorskip("flax")
 DOCS = Path(__file__).parents[2] / "docs"
-
-
-def as_pattern(text: str) -> str:
-    """A regular expression for a line, in which numbers and the widths of columns may differ."""
-    pattern = re.sub(r"\d+(\\\.\d+)?", r"[\\d.]+", re.escape(text))
-    return re.sub(r"(\\ )+", " +", pattern)
 
 
 @pytest.mark.parametrize("name", ["from-pytorch.md", "precision.md"])
@@ -25,18 +19,17 @@ def test_guide_runs_and_prints_what_it_says(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    guide = (DOCS / name).read_text()
-    scope: dict[str, Any] = {"__name__": "guide"}
-    printed, shown = io.StringIO(), 0
-    for block in re.finditer(r"```(python|text)\n(.*?)```", guide, re.DOTALL):
-        kind, text = block.groups()
-        if kind == "python":
-            above = "\n" * guide.count("\n", 0, block.start(2))  # for the lines that errors tell
-            printed = io.StringIO()
-            with contextlib.redirect_stdout(printed):
-                exec(compile(above + text, name, "exec"), scope)
-            continue
-        shown += 1
-        for said, told in zip(text.splitlines(), printed.getvalue().splitlines(), strict=True):
-            assert re.fullmatch(as_pattern(said), told), f"{told!r} where the guide has {said!r}"
-    assert shown == guide.count("```text")
+    guides.check_guide(DOCS / name)
+
+
+def test_scaling_runs_on_eight_devices_and_prints_what_it_says() -> None:
+    flags = (
+        "--xla_force_host_platform_device_count=8 --xla_backend_optimization_level=0 "
+        "--xla_llvm_disable_expensive_passes=true"
+    )
+    settings = {"XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu", "JAX_CPU_ENABLE_ASYNC_DISPATCH": "0"}
+    ran = subprocess.run(
+        [sys.executable, guides.__file__, str(DOCS / "scaling.md")],
+        env={**os.environ, **settings}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stderr
