@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from leafax.functional.execution.plan import Plan
 
@@ -77,5 +77,6 @@ at_once = AtOnce()
 history: deque[Run] = deque(maxlen=1000)
 plans: deque[tuple[Run, Plan]] = deque(maxlen=50)
 compilations: deque[Compilation] = deque(maxlen=1000)
+profiles: list[Any] = []  # those that are being recorded: one, or none
 #: Why calls of compiled functions run plainly, and where they were made.
 fallbacks: deque[tuple[str, tuple[str, int]]] = deque(maxlen=50)

@@ -16,6 +16,7 @@ from .._core.grad_modes import is_view_replay_enabled as is_view_replay_enabled
 from .._core.grad_modes import no_grad as no_grad
 from .._core.grad_modes import set_grad_enabled as set_grad_enabled
 from .._core.grad_modes import set_multithreading_enabled as set_multithreading_enabled
+from .._core.run_log import profiles as _profiles
 from .._runtime.version_counters import (
     _unsafe_preserve_version_counter as _unsafe_preserve_version_counter,
 )
@@ -37,8 +38,8 @@ from .gradcheck import gradgradcheck as gradgradcheck
 
 
 def _profiler_enabled() -> bool:
-    """Return False: nothing is recorded for a profiler."""
-    return False
+    """Return whether a profile is being recorded."""
+    return bool(_profiles)
 
 
 torch = _sys.modules["leafax"]  # PyTorch's module has this name, too

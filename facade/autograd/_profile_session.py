@@ -15,6 +15,7 @@ import jax
 from leafax.functional.execution.instructions import Op, ops_of
 from leafax.functional.lowering.scopes import read_scope
 
+from .._core.run_log import profiles
 from .._runtime.observation import synchronize
 from .profiler_util import EventList, FunctionEvent
 
@@ -22,17 +23,15 @@ _BLOCK = "leafax_block"  # the statistic by which blocks that users named are kn
 _DISPATCH = re.compile(r"PjitFunction\((\w+)\)")
 _DISPATCHED = "dispatch of a program"
 _NUMBER = re.compile(r"[.\d]+$")
-_TPU_LINE, _TPU_MODULES = "XLA Ops", "XLA Modules"
+_TPU_LINE = "XLA Ops"  # beside lines that have whole programs and steps
 _ALONE = "jit_leafax_op_"
 
 _SHARP = "\u266f"  # for "#", with which JAX separates a name from what else it is told
 
-_running: list[Session] = []
-
 
 def open_span(name: str) -> Any:
     """Begin a block that a user named, and return its annotation; None if nobody profiles."""
-    if not _running:
+    if not profiles:
         return None
     span = jax.profiler.TraceAnnotation(name.replace("#", _SHARP), **{_BLOCK: 1})
     span.__enter__()
@@ -50,7 +49,7 @@ class Session:
     """
 
     def __init__(self, with_stack: bool = False) -> None:
-        if _running:
+        if profiles:
             raise RuntimeError("another profile is being recorded: leafax records one at a time")
         synchronize()  # what was recorded before is no part of it
         self.folder = tempfile.mkdtemp(prefix="leafax-profile-")
@@ -58,7 +57,7 @@ class Session:
         options = jax.profiler.ProfileOptions()
         options.python_tracer_level = int(with_stack)
         jax.profiler.start_trace(self.folder, profiler_options=options)
-        _running.append(self)
+        profiles.append(self)
 
     def stop(self, record_shapes: bool = False) -> EventList:
         """Run what is pending, stop, and return the events.
@@ -69,7 +68,7 @@ class Session:
         try:
             synchronize()
         finally:
-            _running.remove(self)
+            profiles.remove(self)
             jax.profiler.stop_trace()
         return read_events(self.files(), record_shapes)
 
@@ -85,8 +84,7 @@ def read_events(files: list[Path], record_shapes: bool = False) -> EventList:
         for plane in jax.profiler.ProfileData.from_file(str(file)).planes:
             read.plane(plane)
     events = sorted(read.events, key=lambda event: event.time_range.start)
-    device = "cuda" if any(event.on_device for event in events) else None
-    return EventList(events, device)
+    return EventList(events, read.device)
 
 
 class _Reader:
@@ -94,10 +92,12 @@ class _Reader:
 
     Attributes:
       events: those that were read.
+      device: the type of the accelerator that there were events of.
     """
 
     def __init__(self, record_shapes: bool) -> None:
         self.events: list[FunctionEvent] = []
+        self.device: str | None = None
         self._shapes, self._threads = record_shapes, 0
         self._ops: dict[str, Mapping[str, Op] | None] = {}
 
@@ -109,6 +109,9 @@ class _Reader:
         lines = list(plane.lines)
         if any(line.name == _TPU_LINE for line in lines):
             lines = [line for line in lines if line.name == _TPU_LINE]
+        if on_device and any(list(line.events) for line in lines):
+            kind = plane.name.removeprefix("/device:").partition(":")[0].lower()
+            self.device = "cuda" if kind == "gpu" else kind
         for line in lines:
             self._threads += 1
             made = [event for raw in line.events for event in self._event(raw, on_device)]

@@ -58,7 +58,7 @@ def test_a_step_that_runs_out_of_memory_says_what_held_it(monkeypatch: Any) -> N
         it.step()
     before = it.w.tolist()
     (plan,) = {id(p): p for run, p in plans if run.reason == STEP and p.donate}.values()
-    ran = getattr(plan, "plan", plan)  # its inputs may come in another order
+    ran: Any = getattr(plan, "plan", plan)  # its inputs may come in another order
 
     def fail(*arrays: Any) -> Any:
         raise RuntimeError(SHORT)

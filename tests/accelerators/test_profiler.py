@@ -186,6 +186,7 @@ def test_one_profile_at_a_time() -> None:
         profile(),
     ):
         pass
+    assert not leafax.autograd._profiler_enabled()
     assert outer.function_events == [] and outer.table() == ""
     with pytest.raises(RuntimeError, match="not reentrant"), outer:
         pass
@@ -200,6 +201,7 @@ def test_a_decorated_function_is_a_block() -> None:
         return n if not n else twice(n - 1)
 
     with leafax.autograd.profiler.profile() as found:
+        assert leafax.autograd._profiler_enabled()
         twice(2)
     (average,) = [e for e in found.key_averages() if e.key == "twice"]
     assert average.count == 3
@@ -291,6 +293,7 @@ def test_events_of_accelerators_are_read() -> None:
     assert (backward.where, backward.path) == (("train.py", 7), "Net.head")
     assert backward.device_time_total == 40 and backward.cpu_time_total == 0
     assert found["%while"].self_device_time_total == 90 - 40  # what runs within it is not its own
+    assert reader.device == "tpu"
     table = EventList(reader.events, "cuda").key_averages().table(sort_by="cuda_time_total")
     assert "Self CUDA %" in table and table.split("\n")[3].split()[0] == "%while"
     assert "Self CUDA time total: 127.000us" in table
