@@ -17,6 +17,7 @@ from . import mha as mha
 from . import mkl as mkl
 from . import mkldnn as mkldnn
 from . import mps as mps
+from . import nnpack as nnpack
 from . import openmp as openmp
 from . import opt_einsum as opt_einsum
 from . import quantized as quantized

@@ -9,6 +9,8 @@ from typing import Any
 from ._attention_kernels import SDPBackend as _SDPBackend
 from ._attention_kernels import sdpa_kernel as _sdpa_kernel
 from ._cublas import cuBLASModule as cuBLASModule
+from ._libraries import preferred_blas_library as preferred_blas_library
+from ._libraries import preferred_linalg_library as preferred_linalg_library
 from ._switches import Switches
 
 matmul = cuBLASModule()

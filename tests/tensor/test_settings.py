@@ -157,6 +157,13 @@ CASES: dict[str, Callable[[Any], Any]] = {
         t.backends.cudnn.is_available(), t.backends.mps.is_available(),
         t.backends.cuda.matmul.allow_tf32,
     ],
+    "libraries": lambda t: [
+        t.backends.cuda.preferred_linalg_library(), t.backends.cuda.preferred_blas_library(),
+        t.backends.cuda.preferred_blas_library("default"), t.backends.nnpack.set_flags(False),
+        t.backends.nnpack.set_flags(True),
+    ],
+    "unknown library": lambda t: t.backends.cuda.preferred_linalg_library("lapack"),
+    "no library": lambda t: t.backends.cuda.preferred_blas_library(3),
     "cuda": lambda t: [
         t.cuda.is_available(), t.cuda.device_count(), t.cuda.memory_allocated(),
         t.cuda.empty_cache(), t.cuda.manual_seed_all(0),
