@@ -19,9 +19,9 @@ from jax.sharding import PartitionSpec as P
 import leafax
 import leafax.distributed as dist
 from leafax import nn
-from leafax.distributed.sharding import shard_batch
 from leafax.distributed.fsdp import fully_shard
 from leafax.distributed.nn import functional as dist_nn
+from leafax.distributed.sharding import shard_batch
 from leafax.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor
 
 BATCHES = [
