@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import threading
+from importlib import import_module
 
 import jax
 from jax import monitoring
-from jax.experimental.compilation_cache import compilation_cache
 
 _HIT = "/jax/compilation_cache/cache_hits"
 _read: set[int] = set()  # threads whose last compilation was read from the cache
@@ -36,6 +36,7 @@ def cache(
     >>> folder = tempfile.TemporaryDirectory()
     >>> leafax.cache(folder.name)
     >>> leafax.cache(None)
+    >>> folder.cleanup()
     """
     if max_bytes is not None and max_bytes < 0:
         raise ValueError(f"`max_bytes` must not be negative, got {max_bytes}")
@@ -49,7 +50,9 @@ def cache(
     jax.config.update("jax_persistent_cache_min_compile_time_secs", min_seconds)
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
     jax.config.update("jax_compilation_cache_max_size", -1 if max_bytes is None else max_bytes)
-    compilation_cache.reset_cache()  # JAX looks for the folder once, at the first compilation
+    # To import it takes longer than most of leafax.
+    found = import_module("jax.experimental.compilation_cache.compilation_cache")
+    found.reset_cache()  # JAX looks for the folder once, at the first compilation
 
 
 def was_read() -> bool:

@@ -11,10 +11,10 @@ from weakref import WeakValueDictionary
 from ..lowering.scopes import Scope, read_scope, scopes_of
 from ..program.program import Node, Program
 
-_COMPUTATION = re.compile(r"^(?:ENTRY )?%?([\w.\-]+) .*\{$")
-_INSTRUCTION = re.compile(r"^\s+(?:ROOT )?%?([\w.\-]+) = ")
-_OP_NAME = re.compile(r'op_name="([^"]*)"')
-_CALLED = re.compile(r"(?:calls|to_apply|body)=%?([\w.\-]+)")
+_COMPUTATION = r"^(?:ENTRY )?%?([\w.\-]+) .*\{$"
+_INSTRUCTION = r"^\s+(?:ROOT )?%?([\w.\-]+) = "
+_OP_NAME = r'op_name="([^"]*)"'
+_CALLED = r"(?:calls|to_apply|body)=%?([\w.\-]+)"
 
 #: By name: what was compiled and is still held, with a `program` and an `executable`.
 _compiled: WeakValueDictionary[str, Any] = WeakValueDictionary()
@@ -96,13 +96,13 @@ def read_instructions(text: str) -> dict[str, str]:
     computation = ""
     for line in text.split("\n"):
         if not line.startswith(" "):
-            header = _COMPUTATION.match(line)
+            header = re.match(_COMPUTATION, line)
             computation = header[1] if header else computation
             continue
-        instruction = _INSTRUCTION.match(line)
+        instruction = re.match(_INSTRUCTION, line)
         if instruction is None:
             continue
-        named, called = _OP_NAME.search(line), _CALLED.search(line)
+        named, called = re.search(_OP_NAME, line), re.search(_CALLED, line)
         if named is not None:
             found[instruction[1]] = named[1]
             if read_scope(named[1]) is not None:

@@ -15,12 +15,12 @@ from typing import Any, NamedTuple
 
 from ..program.program import Node, Program
 
-_NO_NAMES = re.compile(r"[/@]")  # XLA takes what follows for something else
-_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
-_SCOPE = re.compile(r"^((?:[^/]+/)*?)([^/]+):(\d+) ([^/]+)(?=/|$)")
-_TRANSFORMED = re.compile(r"(?:jvp|transpose|vmap)\(|\)")
+_NO_NAMES = r"[/@]"  # XLA takes what follows for something else
+_ADDRESS = r" at 0x[0-9a-f]+"
+_SCOPE = r"^((?:[^/]+/)*?)([^/]+):(\d+) ([^/]+)(?=/|$)"
+_TRANSFORMED = r"(?:jvp|transpose|vmap)\(|\)"
 # Levels that JAX names: they are no modules of a model.
-_OF_JAX = re.compile(r"jit\(|^(?:while|body|cond|branch_\d+_fun|closed_call|checkpoint|remat)$|^$")
+_OF_JAX = r"jit\(|^(?:while|body|cond|branch_\d+_fun|closed_call|checkpoint|remat)$|^$"
 
 
 class Scope(NamedTuple):
@@ -51,7 +51,7 @@ def _scope(node: Node, program: Program) -> str:
         where = primal.where
     if where is None:
         return ""
-    around = "/".join([_NO_NAMES.sub("", x) for x in getattr(where, "scopes", ())])
+    around = "/".join([re.sub(_NO_NAMES, "", x) for x in getattr(where, "scopes", ())])
     line = f"{PurePath(where[0]).name or '?'}:{where[1]} {name}"
     return f"{around}/{line}" if around else line
 
@@ -61,7 +61,7 @@ def op_name(call: Any) -> str:
     name = str(call.name)
     while name.startswith("vjp["):
         name = f"{name[4:-1]}.backward"
-    return _NO_NAMES.sub("", name.removeprefix("opaque."))
+    return re.sub(_NO_NAMES, "", name.removeprefix("opaque."))
 
 
 def read_scope(name: str) -> Scope | None:
@@ -72,12 +72,12 @@ def read_scope(name: str) -> Scope | None:
     >>> read_scope("jit(leafax_program)/train.py:5 net.backward/transpose(jvp(Net))/fc/add").path
     'Net/fc'
     """
-    found = _SCOPE.search(name)
+    found = re.search(_SCOPE, name)
     if found is None:
         return None
     *within, _ = name[found.end() :].split("/")  # the last is of JAX's own operation
-    parts = found[1].split("/") + [_TRANSFORMED.sub("", part) for part in within]
-    path = "/".join([part for part in parts if not _OF_JAX.search(part)])
+    parts = found[1].split("/") + [re.sub(_TRANSFORMED, "", part) for part in within]
+    path = "/".join([part for part in parts if not re.search(_OF_JAX, part)])
     return Scope(path, found[4], found[2], int(found[3]))
 
 
@@ -94,7 +94,7 @@ def name_program(fn: Callable[..., Any], kind: str, program: Program) -> str:
     Returns:
       The name.
     """
-    number = zlib.crc32(_ADDRESS.sub("", str(program)).encode())
+    number = zlib.crc32(re.sub(_ADDRESS, "", str(program)).encode())
     name = f"leafax_{kind}_{number:08x}"
     fn.__name__ = fn.__qualname__ = name
     return name
