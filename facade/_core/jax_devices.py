@@ -58,7 +58,18 @@ def jax_device(where: Any) -> Any:
             continue
         if index < len(found):
             return found[index]
+        for gpu in found if where.type == "cuda" else ():
+            if gpu.local_hardware_id == index:  # the only one of a process that was started for it
+                return gpu
     raise RuntimeError(f"no device of type {where} is available to JAX on this machine")
+
+
+def forget_devices() -> None:
+    """Forget the devices of JAX, which are to be made anew, and which of them was chosen."""
+    has_several.cache_clear()
+    chosen.gpu = 0
+    if not isinstance(jax.config.jax_default_device, (str, type(None))):  # type: ignore[attr-defined]
+        jax.config.update("jax_default_device", None)
 
 
 def list_gpus() -> list[Any]:
@@ -89,8 +100,7 @@ places = _Places()
 @functools.cache
 def has_several() -> bool:
     """Return True if JAX has more than one device, so that it matters where an array is."""
-    found = jax.local_devices()
-    return len(found) > 1 or found[0].platform != "cpu"
+    return jax.device_count() > 1 or jax.local_devices()[0].platform != "cpu"
 
 
 def committed_to(array: Any) -> Any:

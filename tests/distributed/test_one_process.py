@@ -2,8 +2,10 @@
 
 import os
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
+import jax
 import pytest
 import torch
 import torch.distributed
@@ -12,6 +14,8 @@ import leafax
 import leafax.distributed as dist
 import leafax.distributed.nn as dist_nn
 from leafax import nn
+from leafax._core.jax_devices import jax_device
+from leafax._core.processes.startup import own_device
 
 BOTH = (leafax, torch)
 
@@ -149,6 +153,19 @@ def test_groups_of_the_launcher(monkeypatch: pytest.MonkeyPatch) -> None:
     assert dist.get_node_local_rank() == torch.distributed.get_node_local_rank() == 3
     monkeypatch.delenv("LOCAL_RANK")
     assert "LOCAL_RANK" not in os.environ and dist.get_node_local_rank(5) == 5
+
+
+def test_a_process_that_was_started_for_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """JAX numbers its only GPU anew, while scripts name it by the process's number."""
+    gpu = SimpleNamespace(local_hardware_id=3, platform="gpu")
+    monkeypatch.setattr(jax, "local_devices", lambda backend=None: [gpu])
+    assert jax_device(leafax.device("cuda", 3)) is gpu
+    with pytest.raises(RuntimeError, match="no device of type cuda:2 is available to JAX"):
+        jax_device(leafax.device("cuda", 2))
+    assert own_device() is None
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "4")
+    monkeypatch.setenv("LOCAL_RANK", "3")
+    assert own_device() == [3]
 
 
 def test_a_wrapped_module_of_one_process(groups: None) -> None:

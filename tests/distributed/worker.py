@@ -266,9 +266,11 @@ SCENES = (
 
 def main(number: str, port: str, path: str) -> None:
     cuda = leafax.cuda.is_available()  # scripts ask first; JAX has made its devices then
+    jax.config.update("jax_default_device", jax.devices()[1])  # as `cuda.set_device` does
     os.environ.update(RANK=number, WORLD_SIZE="2", MASTER_ADDR="localhost", MASTER_PORT=port)
     dist.init_process_group("nccl" if cuda else "gloo", timeout=timedelta(seconds=30))
     assert jax.local_device_count() == 4 and jax.device_count() == 8
+    assert jax.config.jax_default_device is None  # type: ignore[attr-defined]
     found: dict[str, Any] = {}
     for scene in SCENES:
         try:

@@ -10,6 +10,7 @@ import jax
 import jax.extend.backend
 from jax._src import distributed, xla_bridge  # JAX has no public way to ask either
 
+from ..jax_devices import forget_devices
 from .errors import DistNetworkError, DistStoreError
 from .group import ProcessGroup, default_group, is_initialized, world
 
@@ -85,6 +86,7 @@ def _join(address: str, size: int, number: int, seconds: float) -> None:
         if held := len(jax.live_arrays()):
             raise RuntimeError(_LATE.format(held))
         jax.extend.backend.clear_backends()
+        forget_devices()
     jax.config.update("jax_cpu_collectives_implementation", "gloo")
     whole = max(1, int(min(seconds, 300)))
     try:
@@ -92,7 +94,7 @@ def _join(address: str, size: int, number: int, seconds: float) -> None:
             address,
             size,
             number,
-            local_device_ids=_own_device(),
+            local_device_ids=own_device(),
             cluster_detection_method="deactivate",
             initialization_timeout=whole,
             heartbeat_timeout_seconds=max(_LEAST_BEAT, int(min(seconds, _BEAT))),
@@ -105,7 +107,7 @@ def _join(address: str, size: int, number: int, seconds: float) -> None:
     world.joined = True
 
 
-def _own_device() -> list[int] | None:
+def own_device() -> list[int] | None:
     """Return the only GPU of a process that was started for one; None for all."""
     if int(os.environ.get("LOCAL_WORLD_SIZE", "1")) > 1 and "LOCAL_RANK" in os.environ:
         return [int(os.environ["LOCAL_RANK"])]
