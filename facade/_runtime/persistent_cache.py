@@ -32,11 +32,11 @@ def cache(
     Raises:
       ValueError: `max_bytes` or `min_seconds` is negative.
 
-    >>> import leafax, tempfile
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> leafax.cache(folder.name)
-    >>> leafax.cache(None)
-    >>> folder.cleanup()
+    >>> import jax, leafax, tempfile
+    >>> before = jax.config.jax_compilation_cache_dir
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     leafax.cache(folder)
+    ...     leafax.cache(before)
     """
     if max_bytes is not None and max_bytes < 0:
         raise ValueError(f"`max_bytes` must not be negative, got {max_bytes}")
