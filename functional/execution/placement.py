@@ -146,10 +146,11 @@ def gather_inputs(program: Program, args: Sequence[Any]) -> list[Any]:
     """
     avals = [entry.aval for entry in program.entries if isinstance(entry, Input)]
     where = _place(single_device_of(program), args)
-    return [
-        jax.device_put(a, where) if aval.device is None and isinstance(a, jax.Array) else a
-        for aval, a in zip(avals, args, strict=True)
-    ]
+    with jax.enable_x64(True):
+        return [
+            jax.device_put(a, where) if aval.device is None and isinstance(a, jax.Array) else a
+            for aval, a in zip(avals, args, strict=True)
+        ]
 
 
 def _place(device: Any, args: Sequence[Any]) -> Any:

@@ -25,7 +25,8 @@ from .confined import confined
 from .executable import compile_whole
 from .instructions import note_compiled
 from .interrupts import interrupts_held
-from .memory import as_out_of_memory, keep_freed_memory
+from .kept_blocks import keep_freed_memory
+from .memory import as_out_of_memory
 from .memory_mappings import too_many
 from .meta_outputs import WithMeta, without_meta
 from .op_by_op import OpByOp
@@ -280,7 +281,7 @@ def plan_for(
             pruned = prune(pruned) if meta else pruned
             made: Any
             if placement.is_divided(pruned, here):
-                made = Scattered(pruned, guards, here, plan_for)
+                made = Scattered(pruned, donate, guards, here, plan_for)
             else:
                 made = Plan(pruned, donate, frozen, guards, homes)
             plan = _PLANS[key] = WithMeta(made, meta) if meta else made

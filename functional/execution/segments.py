@@ -7,18 +7,22 @@ as a few: what comes before a copy, and what comes after it.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Container, Sequence
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
-from ..lowering.lower import Side
+from ..lowering.lower import Side, is_checked
 from ..lowering.residuals import Residual
 from ..program.program import Aval, Input, Node, Program
 from ..program.slices import PlacedEntry, placed_entries, renumber
+from .donation import pair
 from .outcome import Outcome
 from .placement import free_outputs, is_on
+
+Pairs = tuple[tuple[int, int], ...]
 
 
 class Segment(NamedTuple):
@@ -43,27 +47,34 @@ class Scattered:
 
     Args:
       program: without what nothing needs.
-      guards: as `Plan` takes them.
+      donate, guards: as `Plan` takes them.
       here: where values are that were asked for nowhere.
       plan_for: makes the plans of the parts.
 
     Attributes:
+      donate: inputs whose buffers outputs take: those that one part alone reads.
+      guards: those that no part sees to: a check of one stands for what another writes.
       side: residual structures and fault sites of the last run.
     """
 
-    donate: tuple[int, ...] = ()
     compiled = False
 
     def __init__(
-        self, program: Program, guards: tuple[tuple[int, int], ...], here: Any,
-        plan_for: Callable[[Program], Any],
+        self, program: Program, donate: tuple[int, ...], guards: Pairs, here: Any,
+        plan_for: Callable[..., Any],
     ) -> None:  # fmt: skip
-        self.program, self.guards, self.side = program, guards, Side()
+        self.program, self.side = program, Side()
         self.nodes = [e for e in program.entries if isinstance(e, Node)]
         self.runs, self.used = 0, 0.0
         firsts = zip(program.entries, program.first_values(), strict=True)
         self._inputs = [first for entry, first in firsts if isinstance(entry, Input)]
-        self._segments = _divide(program, here, plan_for)
+        parts = _Parts(program, here)
+        self.guards = tuple([pair for pair in guards if parts.guarding(pair, self._inputs) is None])
+        late = {i for _, i in self.guards}
+        free = {self._inputs[i]: i for i in donate if i not in late}
+        inner = [(program.outputs[k], self._inputs[i]) for k, i in guards if i not in late]
+        self._segments, given = parts.planned(free, inner, plan_for)
+        self.donate = tuple(sorted([free[v] for v in given]))
 
     def run(
         self, args: Sequence[Any], host: bool = False, once: bool = False,
@@ -113,13 +124,74 @@ class Scattered:
 def _moved(array: Any, device: Any) -> Any:
     if isinstance(device, tuple) or not isinstance(array, jax.Array) or is_on(array, device):
         return array
-    return jax.device_put(array, device)
+    with jax.enable_x64(True):
+        return jax.device_put(array, device)
 
 
-def _divide(program: Program, here: Any, plan_for: Callable[[Program], Any]) -> list[Segment]:
-    """Divide a program by devices: what must come later, for it needs what another returns."""
+class _Parts:
+    """The parts of a program, in an order in which each has what it takes.
+
+    Attributes:
+      parts: of each its device, nodes, and the values that it takes and returns.
+    """
+
+    def __init__(self, program: Program, here: Any) -> None:
+        self._program = program
+        self._avals: list[Aval] = [a for entry in program.entries for a in entry.avals]
+        groups = _grouped(program, here)
+        taken = [{v for p in nodes for v in p.entry.inputs} for _, nodes in groups]
+        wanted = set(program.outputs)
+        self.parts = []
+        for n, (device, nodes) in enumerate(groups):
+            made = [v for p in nodes for v in p.values]
+            later = wanted.union(*taken[n + 1 :])
+            inputs = tuple(sorted(taken[n].difference(made)))
+            self.parts.append((device, nodes, inputs, tuple([v for v in made if v in later])))
+
+    def guarding(self, guard: tuple[int, int], inputs: Sequence[int]) -> int | None:
+        """Return the part that has all checks of the program, and what a guard is about."""
+        output, given = self._program.outputs[guard[0]], inputs[guard[1]]
+        checked = [
+            n for n, part in enumerate(self.parts) if any(is_checked(p.entry) for p in part[1])
+        ]
+        if len(checked) != 1:
+            return None
+        (n,) = checked
+        return n if output in self.parts[n][3] and given in self.parts[n][2] else None
+
+    def planned(
+        self, free: Container[int], guarded: Sequence[tuple[int, int]], plan_for: Callable[..., Any]
+    ) -> tuple[list[Segment], list[int]]:
+        """Return the parts with their plans, and the inputs whose buffers these write over.
+
+        Args:
+          free: values of inputs that may be written over.
+          guarded: values of outputs and inputs that a part is to guard.
+        """
+        kept = dict(self._program.residuals)
+        counts = Counter(v for part in self.parts for v in part[2])
+        segments, gone = [], []
+        for device, nodes, inputs, outputs in self.parts:
+            given = [Input(self._avals[v]._replace(device=device)) for v in inputs]
+            entries = tuple([p.place for p in nodes if p.place in kept])
+            placed = [PlacedEntry(None, v, x) for v, x in zip(inputs, given, strict=True)]
+            part = renumber([*placed, *nodes], outputs, [(e, kept[e]) for e in entries])
+            own = [i for i, v in enumerate(inputs) if v in free and counts[v] == 1]
+            own = [i for i in own if self._avals[inputs[i]].device in (device, None)]
+            back = dict(zip(part.outputs, outputs, strict=True))
+            paired, donated = pair(part.entries, part.outputs, own)
+            outputs = tuple([back[n] for n in paired])
+            mine = [(v, i) for v, i in guarded if v in outputs and i in inputs]
+            guards = tuple([(outputs.index(v), inputs.index(i)) for v, i in mine])
+            plan = plan_for(part._replace(outputs=paired), donated, (), guards)
+            segments.append(Segment(plan, device, inputs, outputs, entries))
+            gone += [inputs[i] for i in donated]
+        return segments, gone
+
+
+def _grouped(program: Program, here: Any) -> list[tuple[Any, list[PlacedEntry]]]:
+    """Group a program's nodes by device, in the order in which groups need what others return."""
     placed = placed_entries(program)
-    avals: list[Aval] = [a for entry in program.entries for a in entry.avals]
     devices = _devices(program, here, placed)
     level: dict[int, int] = {}  # of values
     where: dict[int, Any] = {}
@@ -135,21 +207,8 @@ def _divide(program: Program, here: Any, plan_for: Callable[[Program], Any]) -> 
             groups.setdefault((mine, device), []).append(p)
         level.update(dict.fromkeys(p.values, mine))
         where.update(dict.fromkeys(p.values, device))
-    order = sorted(groups.items(), key=lambda group: group[0][0])
-    wanted = set(program.outputs)
-    taken_by = [{v for p in nodes for v in p.entry.inputs} for _, nodes in order]
-    kept = dict(program.residuals)
-    found = []
-    for n, ((_, device), nodes) in enumerate(order):
-        made = [v for p in nodes for v in p.values]
-        later = wanted.union(*taken_by[n + 1 :])
-        inputs = tuple(sorted(taken_by[n].difference(made)))
-        outputs = tuple([v for v in made if v in later])
-        given = [PlacedEntry(None, v, Input(avals[v]._replace(device=device))) for v in inputs]
-        entries = tuple([p.place for p in nodes if p.place in kept])
-        part = renumber([*given, *nodes], outputs, [(e, kept[e]) for e in entries])
-        found.append(Segment(plan_for(part), device, inputs, outputs, entries))
-    return found
+    found = sorted(groups.items(), key=lambda group: group[0][0])
+    return [(device, nodes) for (_, device), nodes in found]
 
 
 def _devices(program: Program, here: Any, placed: list[PlacedEntry]) -> dict[int, Any]:

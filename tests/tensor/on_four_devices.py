@@ -217,6 +217,31 @@ def test_another_default(second_by_default: None) -> None:
         np.testing.assert_allclose(a.detach().numpy(), b.detach().numpy(), rtol=1e-9)
 
 
+def test_copies_of_what_a_step_computes(second_by_default: None) -> None:
+    """To copy a loss to the CPU neither cuts the step nor brings it there."""
+    weights = [torch.tensor(w).requires_grad_() for w in WEIGHTS[:2]]
+    optimizer, copies = torch.optim.SGD(weights, lr=0.1), []
+    torch.explain(clear=True)
+    for _ in range(5):
+        loss = F.cross_entropy(F.linear(torch.tensor(X), *weights), torch.tensor(LABELS))
+        copies.append(loss.detach().cpu())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        assert copies[-1].item() == loss.item() and (index(copies[-1]), index(loss)) == (None, 1)
+    bad = torch.tensor([0, 1, 2, 0, 9])
+    F.cross_entropy(F.linear(torch.tensor(X), *weights), bad).backward()
+    before = weights[0].tolist()
+    steps = list(torch.explain())
+    optimizer.step()
+    with pytest.raises(IndexError, match="Target 9 is out of bounds"):
+        torch.synchronize()
+    assert weights[0].tolist() == before
+    assert [run.reason for run in steps] == ["optimizer.step()"] * 5
+    assert steps[-1].how == "cached" and steps[-1].donated >= 2
+    assert weights[0].jax().devices() == {jax.devices()[1]}
+
+
 def test_generators_serve_all_devices() -> None:
     torch.manual_seed(0)
     drawn = [torch.randn(3, device=f"cpu:{n}") for n in (1, 2, 1)] + [torch.randn(3)]
