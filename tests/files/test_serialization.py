@@ -280,7 +280,6 @@ def test_map_location(how: str) -> None:
 _LACKING: dict[str, Any] = {
     "sparse": lambda: torch.eye(2).to_sparse(),
     "quantized": lambda: torch.quantize_per_tensor(torch.ones(2), 0.1, 0, torch.qint8),
-    "meta": lambda: torch.ones(2, device="meta"),
 }
 
 
