@@ -103,7 +103,7 @@ def check_mesh(mesh: Any) -> None:
     >>> check_mesh(8)
     Traceback (most recent call last):
     ...
-    TypeError: expected a `jax.sharding.Mesh`, got `int`: make one by jax.make_mesh((8,), ('data',))
+    TypeError: expected a `jax.sharding.Mesh`, got `int`: make one by jax.make_mesh(...)
     """
     if not isinstance(mesh, Mesh):
         raise TypeError(

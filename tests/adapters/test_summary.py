@@ -27,8 +27,8 @@ def model() -> Model:
 
 def test_rows_and_totals() -> None:
     rows = {row.path: row for row in summary(model())}
-    assert rows["backbone.kernel"][1:] == ((3, 4), "float32", "frozen", 1, 12, 48, 0)
-    assert rows["head.kernel"][1:] == ((4, 2), "bfloat16", "trainable", 1, 8, 16, 0)
+    assert rows["backbone.kernel"][1:] == ((3, 4), "float32", "frozen", 1, 12, 48, 0, "")
+    assert rows["head.kernel"][1:] == ((4, 2), "bfloat16", "trainable", 1, 8, 16, 0, "")
     assert rows["bn.mean"].kind == "buffer"
     totals = {row.kind: row for row in summary(model()).totals}
     assert (totals["frozen"].numbers, totals["frozen"].nbytes) == (16, 64)
