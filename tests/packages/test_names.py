@@ -33,8 +33,8 @@ REFUSED = [
     ("nested.nested_tensor", "there are no nested tensors: `nn.utils.rnn.pad_sequence` and a mask "
      "do it"),
     ("ao.quantization.quantize_dynamic", "there are no quantized tensors"),
-    ("distributed.checkpoint.save", "`leafax.save` and `leafax.load` write and read whole tensors, "
-     "and `leafax.adapters.orbax` saves and restores sharded runs"),
+    ("distributed.tensor.parallel.loss_parallel", "XLA splits the loss over the devices by itself: "
+     "leave the block out"),
     ("utils.cpp_extension.load", "compiled extensions for PyTorch need PyTorch's own libraries; "
      "`leafax.call_jax` makes an op of any JAX function"),
     ("cuda.make_graphed_callables", "a training step is one program already; leave the graph out"),
