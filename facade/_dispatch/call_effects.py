@@ -21,6 +21,7 @@ from .call_results import Constant, Fresh, FreshView, Given, Result, View
 from .kept_calls import Effects, Entry, KeptCall
 
 _CONSTANT = frozenset({type(None), bool, int, float, str})
+NUMBERS = "numbers"  # with a function: no call of it is kept at a place where numbers entered
 _FRESH = {"_v", "_trace"}  # the fields of a tensor that nothing was done to
 
 
@@ -55,7 +56,11 @@ class Before:
         if any(is_draw(s.entry) for s in path):  # each call takes keys of its own
             return
         new = {v for s in path for v in s.values}
-        entries = self._entries([s.value for s in path if type(s.entry) is Input], new)
+        taken = [s.value for s in path if type(s.entry) is Input]
+        if any([v.weak for v in taken]):
+            self.state.next[key[0], NUMBERS] = True  # type: ignore[index]
+            return
+        entries = self._entries(taken, new)
         if entries is None:
             return
         writes, kept = self._writes(entries, out), self._casts(new)

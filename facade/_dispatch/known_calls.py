@@ -23,7 +23,7 @@ from .._core.trie import LEAF, Mode, Trace, local
 from .._host.compute import computed
 from .._tracing.loop_cuts import BUDGET
 from .._tracing.miss import number_part
-from .call_effects import Before, is_plain
+from .call_effects import NUMBERS, Before, is_plain
 from .kept_calls import MISSED
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -101,7 +101,7 @@ def in_one_step(fn: F, op: Op | None = None) -> F:
             out = computed(op, args, kwargs, known=True)
             if out is not None:
                 return out
-        if not (_may_keep(trace) and is_plain(trace, tensors)):
+        if (fn, NUMBERS) in state.next or not (_may_keep(trace) and is_plain(trace, tensors)):
             return fn(*args, **kwargs)
         before = Before(trace, tensors)
         out = fn(*args, **kwargs)

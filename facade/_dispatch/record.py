@@ -31,6 +31,7 @@ from .._tracing.loop_cuts import BUDGET, BUDGET_BYTES, cut_for_budget, over_budg
 from .._tracing.miss import StaticArray, miss, number_part, with_ints
 from .._tracing.miss import key_part as key_part_by
 from .._tracing.no_grad_views import AmbiguousView
+from .._tracing.number_calls import NumberCall
 from .._tracing.preparations import REASON, prepared_anew
 from .._tracing.tracer_checks import refuse_arrays
 from . import known_calls
@@ -278,11 +279,17 @@ def record(op: Op, args: Any, kwargs: Any, budget: bool = True) -> tuple[State, 
             taken = intercept(op, args, kwargs, key, budget)
             if taken is not None:
                 return taken  # type: ignore[no-any-return]
+        call = NumberCall.of(op, args, kwargs, key)
+        state = None if call is None else call.take(trace)
+    if state is None:
         if budget and prepared_anew(trace, op, args):
             local.runner.cut(REASON)
             # Views among the operands are made anew, which is no preparation.
             return record(op, args, kwargs, budget=False)
+        before = trace.state
         state = record_new(trace, key, op, args, kwargs)
+        if call is not None:
+            call.keep(before, state)
     trace.state = state
     return state, trace
 

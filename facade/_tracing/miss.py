@@ -88,10 +88,6 @@ def miss(trace: Trace, key: Any, op: Op, args: Any, kwargs: Any, written: Any = 
     """
     numbers = _numbers(op, args, kwargs)
     site = (op, user_line()) if numbers else None
-    if site in _CHANGING:
-        known = _known(trace, op, args, kwargs, numbers)
-        if known is not None:
-            return known
     check_arguments(op, *((args, kwargs) if written is None else written))
     if numbers:
         state = trace.state
@@ -200,28 +196,3 @@ def _key_of(op: Op, args: Any, kwargs: Any, trace: Trace) -> Any:
     parts += [a if isinstance(a, Value) else key_part(a, trace) for a in args]
     parts += [(k, a if isinstance(a, Value) else key_part(a, trace)) for k, a in kwargs.items()]
     return tuple(parts)
-
-
-def _known(trace: Trace, op: Op, args: Any, kwargs: Any, numbers: Any) -> State | None:
-    """Repeat `_with_inputs` from memory, if the step was made with arguments of these kinds."""
-    after, taken, named = trace.state, list(args), dict(kwargs)
-    given = []
-    for place in numbers:
-        holder: Any = taken if type(place) is int else named
-        x = holder[place]
-        given.append(x)
-        found = after.next.get(NUMBER[type(x)])
-        if found is None:
-            return None
-        after = found
-        holder[place] = after.value
-    state = after.next.get(_key_of(op, taken, named, trace))
-    if state is None:
-        return None
-    if op.need is not None:
-        op.need(*args, **kwargs)
-    for x in given:
-        add_input(trace, NUMBER[type(x)], x)
-    if op.fits:
-        check_numbers(op, args, kwargs, state.value.dtype)
-    return state
