@@ -224,7 +224,7 @@ def test_a_run_on_a_mesh_is_that_of_one_device(
 def test_a_compiled_step(how: str, alone: Callable[[str], Ran]) -> None:
     found = train(TASKS["mlp"], layout_of(how, TASKS["mlp"]), compiled=True)
     np.testing.assert_allclose(found.losses, alone("mlp").losses, rtol=1e-5)
-    assert found.compiles == train(TASKS["mlp"], None, compiled=True).compiles
+    assert found.compiles <= 1  # none where the plain loop was met before
 
 
 def linear(spec: P, mesh: Mesh, **options: Any) -> Any:
