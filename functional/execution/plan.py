@@ -25,8 +25,7 @@ from .confined import confined
 from .executable import compile_whole
 from .instructions import note_compiled
 from .interrupts import interrupts_held
-from .kept_blocks import keep_freed_memory
-from .memory import as_out_of_memory
+from .memory import as_out_of_memory, keep_freed_memory
 from .memory_mappings import too_many
 from .meta_outputs import WithMeta, without_meta
 from .op_by_op import OpByOp
