@@ -118,6 +118,12 @@ def test_buffers_are_the_first_processs_and_shapes_are_checked(both: list[dict[s
         )
 
 
+def test_synchronized_norms_are_those_of_the_joined_batch(both: list[dict[str, Any]]) -> None:
+    for each in both:
+        assert each["synchronized_norms"].keys() == {"0.1", "None"}
+        assert max(each["synchronized_norms"].values()) < 1e-10
+
+
 def test_sharded_training_is_that_of_one_device(both: list[dict[str, Any]]) -> None:
     for each in both:
         alone, found = each["data_parallel"]["alone"], each["fully_sharded"]
@@ -136,6 +142,7 @@ def test_a_mesh_over_both_processes(both: list[dict[str, Any]]) -> None:
             "one: give all processes' parts as one batch, by "
             "`leafax.adapters.shard_batch(mesh.jax, P('dp'), x)`, and the targets too"
         )
+        assert len(found["saved"]) == (8, 0)[r]  # the first process alone writes a file
         whole = list(range(8))
         assert found["tensor"] == [whole, whole[4 * r : 4 * r + 4]]
         assert found["joined"] == [0, 0, 1, 1] and found["place"] == [2 * r, 0]

@@ -19,6 +19,7 @@ from jax.sharding import PartitionSpec as P
 import leafax
 import leafax.distributed as dist
 from leafax import nn
+from leafax.distributed.checkpoint.state_dict import StateDictOptions, get_model_state_dict
 from leafax.distributed.fsdp import fully_shard
 from leafax.distributed.nn import functional as dist_nn
 from leafax.distributed.sharding import shard_batch
@@ -208,6 +209,31 @@ def buffers_and_shapes() -> dict[str, Any]:
     return {"mean": mean.tolist(), "said": said}
 
 
+def synchronized_norms() -> dict[str, Any]:
+    """Standardize a batch that the processes share, beside all of it in one."""
+    found: dict[str, Any] = {}
+    x = np.random.default_rng(3).normal(2.0, 3.0, (8, 2, 3))
+    for momentum in (0.1, None):
+        results = []
+        for make, batch_of in ((nn.BatchNorm1d, leafax.from_numpy), (nn.SyncBatchNorm, own_part)):
+            layer, taken = make(2, momentum=momentum, dtype=leafax.float64), batch_of(x)
+            taken.requires_grad_()
+            for scale in (1.0, 2.0):  # the statistics move twice
+                out = layer(taken * scale)
+            (out * leafax.arange(3.0)).pow(3).sum().backward()
+            weight, grads = layer.weight.grad, [taken.grad]
+            if make is nn.SyncBatchNorm:
+                dist.all_reduce(weight)
+                parts = [leafax.zeros_like(t) for t in (out, out, out, out)]
+                dist.all_gather(parts[:2], out.detach())
+                dist.all_gather(parts[2:], taken.grad)
+                out, grads = leafax.cat(parts[:2]), [leafax.cat(parts[2:])]
+            results.append([out, weight, *grads, *layer.buffers()])
+        gaps = [(a - b).abs().max().item() for a, b in zip(*results, strict=True)]
+        found[str(momentum)] = max(gaps)
+    return found
+
+
 def fully_sharded() -> dict[str, Any]:
     """Train with parameters over this process's devices, and gradients averaged."""
     model = fully_shard(make_model())
@@ -230,12 +256,15 @@ def over_all_devices() -> dict[str, Any]:
         said = str(error)
     losses = train(model, lambda x: shard_batch(mesh.jax, P("dp"), own_part(x)))
     weight = model[0].weight
+    whole = StateDictOptions(full_state_dict=True, cpu_offload=True)
+    saved = get_model_state_dict(model, options=whole)
     t = distribute_tensor(leafax.arange(8.0) + dist.get_rank(), mesh, [Shard(0), Replicate()])
     joined = DTensor.from_local(leafax.ones(2) * dist.get_rank(), mesh, [Shard(0), Replicate()])
     return {
         "losses": losses, "devices": _devices(weight), "said": said,
         "placements": repr(weight.placements), "full": weight.full_tensor().sum().item(),
         "tensor": [t.full_tensor().tolist(), t.to_local().tolist()],
+        "saved": {name: list(value.numpy().shape) for name, value in saved.items()},
         "joined": joined.full_tensor().tolist(), "place": mesh.get_coordinate(),
         "group": mesh.get_group("dp").size(), "own": mesh.get_group("tp").size(),
     }  # fmt: skip
@@ -259,8 +288,8 @@ def _devices(t: Any) -> int:
 
 SCENES = (
     collectives, point_to_point, groups, gradients_of_collectives, data_parallel,
-    without_averages, unused_parameters, buffers_and_shapes, fully_sharded, over_all_devices,
-    death,
+    without_averages, unused_parameters, buffers_and_shapes, synchronized_norms,
+    fully_sharded, over_all_devices, death,
 )  # fmt: skip
 
 

@@ -102,13 +102,6 @@ def test_sync_batch_norm_is_batch_norm_in_one_process():
     same = nn.SyncBatchNorm(3)(x), nn.BatchNorm1d(3)(x)
     assert same[0].tolist() == same[1].tolist()
 
-    class Group:
-        def size(self) -> int:
-            return 2
-
-    with pytest.raises(NotImplementedError, match="a group of 2 processes, and leafax runs in one"):
-        nn.SyncBatchNorm(3, process_group=Group())(x)
-
 
 @pytest.mark.parametrize(
     ("make", "names"),

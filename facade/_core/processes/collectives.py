@@ -159,7 +159,10 @@ def _locally(y: Any, like: Any, split: bool) -> Any:
         return np.asarray(here)
     if not like.committed:
         return uncommitted(here, like)
-    return jax.device_put(here, like.sharding) if like.shape == here.shape else here
+    where = like.sharding
+    if like.shape != here.shape and isinstance(where, NamedSharding):
+        where = NamedSharding(where.mesh, PartitionSpec())
+    return jax.device_put(here, where)
 
 
 def uncommitted(x: Any, like: Any) -> Any:

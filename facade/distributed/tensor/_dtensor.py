@@ -25,8 +25,8 @@ from ..._runtime.observation import observe
 from ..._runtime.placing import place_all
 from ..._tensor.tensor import Tensor
 from ..._tracing.inputs import from_array
-from ..sharding import sharding_for
 from ..device_mesh import DeviceMesh
+from ..sharding import sharding_for
 from .placement_types import Placement, placements_of, spec_of
 
 

@@ -10,9 +10,11 @@ from typing import Any, ClassVar
 
 from ..._core.dtypes import int64
 from ..._core.grad_modes import no_grad
+from ..._core.processes.group import default_group, is_initialized
 from ..._ops.creation.factories import empty, ones, zeros
 from ..._ops.creation.from_data import tensor
 from .. import functional as F
+from .._functional.sync_batch_norm import sync_batch_norm
 from ..init import ones_, zeros_
 from ..parameter import Parameter, UninitializedBuffer, UninitializedParameter
 from .lazy import LazyModuleMixin
@@ -227,10 +229,11 @@ class LazyBatchNorm3d(_LazyNormBase, _BatchNorm):
 
 
 class SyncBatchNorm(_BatchNorm):
-    """Standardize each channel by the batches of all processes, of which there is one.
+    """Standardize each channel by the batches of all processes, while training.
 
-    Raises:
-      NotImplementedError: when it is called for a group of more processes.
+    Args:
+      process_group: the processes, by default those of the default group; without one, and with one
+        process, it is the plain layer.
     """
 
     def __init__(
@@ -255,14 +258,22 @@ class SyncBatchNorm(_BatchNorm):
         """Compute the layer; while training, note the batch's statistics too."""
         self._check_input_dim(input)
         self._check_non_zero_input_channels(input)
-        size = getattr(self.process_group, "size", None)
-        if size is not None and self.training and size() > 1:
-            raise NotImplementedError(
-                f"SyncBatchNorm was given a group of {size()} processes, and leafax runs in one"
-            )
         if self.training and self.track_running_stats and self.num_batches_tracked is None:
             raise AssertionError("num_batches_tracked must not be None")
-        return super().forward(input)
+        if not self.training or not is_initialized():
+            return super().forward(input)
+        group = self.process_group or default_group()
+        if group.size() == 1:
+            return super().forward(input)
+        mean, variance, share = None, None, self.momentum
+        if self.track_running_stats:
+            mean, variance = self.running_mean, self.running_var
+            self.num_batches_tracked.add_(1)
+            if share is None:
+                share = self.num_batches_tracked.to(mean.dtype).reciprocal()
+        return sync_batch_norm(
+            input, mean, variance, self.weight, self.bias, share, self.eps, group
+        )
 
     @classmethod
     def convert_sync_batchnorm(cls, module: Any, process_group: Any = None) -> Any:

@@ -14,8 +14,8 @@ from jax.sharding import NamedSharding
 from ....nn.modules.linear import Linear
 from ....nn.modules.module import Module
 from ....nn.modules.sparse import Embedding
-from ...sharding import sharding_for
 from ...device_mesh import DeviceMesh
+from ...sharding import sharding_for
 from .._dtensor import distribute_tensors, is_on_mesh, redistributed
 from ..placement_types import Placement, Replicate, Shard, spec_of
 
