@@ -92,7 +92,7 @@ def test_a_copy_that_does_not_fit_says_of_what(monkeypatch: pytest.MonkeyPatch) 
     assert copy_to(array, place).devices() == {place}
 
     def fail(error: Exception) -> Any:
-        def put(*args: Any) -> Any:
+        def put(*args: Any, **options: Any) -> Any:
             raise error
 
         return put
