@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from leafax.functional.lowering.vjp import ResidualCall, VjpCall
 from leafax.functional.program.meta import META, NO_DATA
 from leafax.functional.program.op import TABLE
 from leafax.functional.program.program import Aval, Call, Slot
@@ -31,7 +32,7 @@ def put_results(call: Any, inputs: Sequence[Any], avals: tuple[Aval, ...]) -> tu
         if where is META and inputs[0].device is not META:  # the gradient would have to go back
             raise NotImplementedError(NO_DATA)
         where = META
-    elif any(aval.device is not None for aval in avals):
+    elif isinstance(call, (VjpCall, ResidualCall)):
         return avals
     if where is None:
         where = _common(call, inputs) if type(call) is Call else _first_of(inputs)

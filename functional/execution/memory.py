@@ -93,7 +93,7 @@ def copy_to(array: Any, place: Any) -> jax.Array:
       OutOfMemoryError: there is not so much memory.
     """
     try:
-        return jax.device_put(array, place)
+        return jax.device_put(array, place, may_alias=False)
     except Exception as error:
         if not _is_short(error):
             raise

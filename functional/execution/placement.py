@@ -10,7 +10,7 @@ import jax
 from jax.sharding import NamedSharding, PartitionSpec, SingleDeviceSharding
 
 from ..program.meta import META
-from ..program.program import Input, Node, Program
+from ..program.program import Input, Program
 
 
 def devices_of(program: Program) -> tuple[Any, ...]:
@@ -88,20 +88,27 @@ def is_divided(program: Program, here: Any) -> bool:
         return len(devices) > 1
     (device,) = devices
     there = device if isinstance(device, tuple) else (device,)
-    return here not in there and bool(free_outputs(program))
+    return here not in there and bool(free_values(program))
 
 
-def free_outputs(program: Program) -> set[int]:
-    """Return the outputs that are on no device in particular, but generators' states."""
+def free_values(program: Program) -> set[int]:
+    """Return the values that are computed where data are made that were asked for nowhere.
+
+    These are what follows from such data, and outputs. Constants and random numbers are made where
+    they are taken, and the state of a generator may be anywhere.
+    """
     outputs = set(program.outputs)
-    found = set()
+    found: set[int] = set()
+    given: set[int] = set()  # what follows from data
     for entry, first in zip(program.entries, program.first_values(), strict=True):
-        if isinstance(entry, Node) and getattr(entry.call, "name", "") != "next_key":
-            found |= {
-                first + k
-                for k, aval in enumerate(entry.avals)
-                if first + k in outputs and aval.device is None
-            }
+        mine = range(first, first + len(entry.avals))
+        if isinstance(entry, Input):
+            given.update(() if entry.aval.weak else mine)
+        elif getattr(entry.call, "name", "") != "next_key":
+            follows = not given.isdisjoint(entry.inputs)
+            given.update(mine if follows else ())
+            free = [v for v, aval in zip(mine, entry.avals, strict=True) if aval.device is None]
+            found.update([v for v in free if follows or v in outputs])
     return found
 
 

@@ -20,7 +20,7 @@ from ..program.program import Aval, Input, Node, Program
 from ..program.slices import PlacedEntry, placed_entries, renumber
 from .donation import pair
 from .outcome import Outcome
-from .placement import free_outputs, is_on
+from .placement import free_values, is_on
 
 Pairs = tuple[tuple[int, int], ...]
 
@@ -213,7 +213,7 @@ def _grouped(program: Program, here: Any) -> list[tuple[Any, list[PlacedEntry]]]
 
 def _devices(program: Program, here: Any, placed: list[PlacedEntry]) -> dict[int, Any]:
     """Return for each node where it runs: what may run anywhere goes to what takes it first."""
-    asked: dict[int, Any] = dict.fromkeys(free_outputs(program), here)  # where a value is wanted
+    asked: dict[int, Any] = dict.fromkeys(free_values(program), here)  # where a value is wanted
     found: dict[int, Any] = {}
     for p in reversed(placed):
         if isinstance(p.entry, Input):

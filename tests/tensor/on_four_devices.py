@@ -48,6 +48,10 @@ def test_where_data_are() -> None:
     like = torch.zeros_like(x), x.new_ones(2), torch.randn_like(x), F.dropout(x), x.new_tensor([1])
     assert {index(t) for t in (*kept, *like)} == {1}
     assert index(torch.randn(2, device="cpu:3")) == index(torch.tensor([1], device="cpu:3")) == 3
+    placed = made[0].to("cpu")  # the device where it is: committed to it from now on
+    assert placed is not made[0] and placed.to("cpu") is placed and placed.jax().committed
+    made[0][0] = 5.0
+    assert placed.tolist() != made[0].tolist()
     assert x.to("cpu:1") is x and x.to(x) is x and x.cpu().device == torch.device("cpu")
     with pytest.raises(RuntimeError, match="^no device of type cpu:9 is available to JAX"):
         at(9)
@@ -68,6 +72,7 @@ def test_the_uncommitted_follow() -> None:
 BOTH = "Expected all tensors to be on the same device, but "
 MIXED: dict[str, tuple[Callable[[], Any], str]] = {
     "add": (lambda: at(1) + at(2), "found at least two devices, cpu:1 and cpu:2!"),
+    "sub": (lambda: at(None).to("cpu") - at(1), "found at least two devices, cpu and cpu:1!"),
     "add_": (lambda: at(2).add_(at(1)), "found at least two devices, cpu:2 and cpu:1!"),
     "where": (
         lambda: torch.where(at(1) > 0, 1.0, at(0)), "found at least two devices, cpu:1 and cpu!"

@@ -7,7 +7,7 @@ from typing import Any
 import jax
 
 from leafax.functional.execution.memory import copy_to
-from leafax.functional.program.meta import META, NO_DATA, MetaArray
+from leafax.functional.program.meta import META, NO_DATA
 from leafax.functional.program.op import TABLE
 from leafax.functional.program.transformation import transformation
 
@@ -15,7 +15,7 @@ from ..._core.dtypes import as_dtype
 from ..._core.dtypes import device as device_class
 from ..._core.dtypes import dtype as dtype_class
 from ..._core.handle import Handle
-from ..._core.jax_devices import chosen, default_device, has_several, jax_device
+from ..._core.jax_devices import chosen, has_several, jax_device
 from ..._core.memory_format import memory_format
 from ..._core.trie import local
 from ..._core.warn_once import drops_imaginary
@@ -48,7 +48,7 @@ def copied_as(t: Any, dtype: Any, memory_format: Any = None, device: Any = None)
 
 
 def moved(t: Any, where: Any, dtype: Any = None) -> Any:
-    """Return a tensor on a device; itself if it is there.
+    """Return a tensor on a device, which it is committed to; itself if it is that already.
 
     What has a value and no history is copied at once, which does not wait for it. A copy of what is
     pending is recorded.
@@ -68,27 +68,13 @@ def moved(t: Any, where: Any, dtype: Any = None) -> Any:
         raise NotImplementedError(NO_DATA)
     if here is target or here is None and not has_several() and target is not META:
         return t
-    if here is None and not isinstance(t._array, MetaArray) and _lies_at(t, target):
-        return t
     array = None if t._shares or t._stale is not None else t._array
     recorded = t._tracked or target is META or local.vmap is not None or local.mode.dual
     if recorded or array is None or transformation() is not None or local.cuts.capture is not None:
-        kind = t._v.dtype if dtype is None else dtype
-        if here is None and target is not META and target is not default_device():
-            # Else what was computed of data that nobody placed would be computed at the target.
-            t = copied_as(t, t._v.dtype, None, default_device())
-        return copied_as(t, kind, None, target)
-    with jax.enable_x64(True):
+        return copied_as(t, t._v.dtype if dtype is None else dtype, None, target)
+    with jax.enable_x64(True):  # in memory of its own: what is held twice could not be donated
         out = from_array(copy_to(array, target), inference=t._v.inference)
     return out if t._v.strides is None else lay_out_as(t, out)
-
-
-def _lies_at(t: Any, target: Any) -> bool:
-    """Return whether a tensor that was asked for nowhere in particular is on this device."""
-    array = t._array
-    if isinstance(array, jax.Array):
-        return bool(array.devices() == {target})
-    return target is default_device()
 
 
 def device_like(t: Any, device: Any) -> Any:
