@@ -45,7 +45,7 @@ class Evaluator:
     Attributes:
       largest: how many elements its largest value has, or what it makes on the way.
       draws: it computes random words, each with a hundred operations.
-      turns: how many steps its loops take, all their turns together.
+      turns: how many steps its loops take, all their turns together; `work`: with its own ones.
 
     Raises:
       Unsupported: for a primitive, dtype or size that is not NumPy's here.
@@ -63,6 +63,7 @@ class Evaluator:
         with np.errstate(all="ignore"):
             outs = self._inline(jaxpr.jaxpr, jaxpr.consts, places)
         self._outputs = [self._read(places, v) for v in outs]
+        self.work = len(self._steps) + self.turns
 
     def __call__(self, *arrays: Any) -> list[Any]:
         """Evaluate the program; the outputs share no memory with the arrays."""
@@ -78,11 +79,6 @@ class Evaluator:
                 else:
                     _take(step, values)
         return [np.array(values[i]) for i in self._outputs]
-
-    @property
-    def work(self) -> int:
-        """The number of calls of NumPy that it makes."""
-        return len(self._steps) + self.turns
 
     def as_ufunc(self) -> tuple[np.ufunc, list[tuple[int, np.dtype[Any] | None]]] | None:
         """Return the ufunc of NumPy that the whole program is; None if it is more than that.
