@@ -311,6 +311,33 @@ def test_accumulated_gradients_and_averages_lie_as_their_parameters() -> None:
     assert counts[1] == counts[2]
 
 
+def test_averages_of_a_flax_model_lie_as_its_parameters() -> None:
+    model = NnxModel(nnx.Linear(16, 8, rngs=nnx.Rngs(0)))
+    ema = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(0.9))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    model.shard(mesh_of(data=4, model=2), {"kernel": P(None, "model")})
+    for _ in range(2):
+        take_step(model, optimizer, torch.from_numpy(X))
+        ema.update_parameters(model)
+    specs = {name: spec_of(t) for name, t in ema.named_parameters()}
+    assert specs == {"bias": P(), "kernel": P(None, "model")}
+
+
+def test_a_step_that_was_compiled_before_its_model_was_placed() -> None:
+    torch.manual_seed(0)
+    model, x = nn.Linear(16, 8), torch.from_numpy(X)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    step = torch.compile(lambda x: take_step(model, optimizer, x))
+    alone = deepcopy(model)
+    other = torch.optim.SGD(alone.parameters(), lr=0.1)
+    wanted = [take_step(alone, other, x) for _ in range(5)]
+    found = [step(x) for _ in range(2)]
+    shard(model, mesh_of(data=4, model=2), {"weight": P("model")})
+    found += [step(x) for _ in range(3)]
+    np.testing.assert_allclose(found, wanted, rtol=1e-5)
+    assert (spec_of(model.weight), spec_of(model.bias)) == (P("model"), P())
+
+
 def test_frozen_leaves_lie_otherwise() -> None:
     mesh, x = mesh_of(data=4, model=2), torch.from_numpy(X)
     torch.manual_seed(0)
