@@ -168,6 +168,50 @@ def test_a_process_that_was_started_for_a_gpu(monkeypatch: pytest.MonkeyPatch) -
     assert own_device() == [3]
 
 
+def test_processes_that_jax_knows_need_no_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jax.distributed, "is_initialized", lambda: True)
+    with pytest.raises(RuntimeError, match="as process 0 of 1, and cannot become process 1 of 2"):
+        dist.init_process_group(world_size=2, rank=1)
+    monkeypatch.setattr(jax, "process_count", lambda: 3)
+    monkeypatch.setattr(jax, "process_index", lambda: 2)
+    dist.init_process_group()
+    try:
+        assert (dist.get_rank(), dist.get_world_size()) == (2, 3)
+    finally:
+        dist.destroy_process_group()
+
+
+WRAPPINGS = {
+    "nothing to train": (lambda t, m: m.requires_grad_(False), {}),
+    "a GPU": (lambda t, m: m, {"device_ids": [0]}),
+    "two GPUs": (lambda t, m: m, {"device_ids": [0, 1]}),
+    "two groups": (lambda t, m: m, {"process_group": 1, "device_mesh": 1}),
+}
+
+
+@pytest.mark.parametrize("wrapping", WRAPPINGS)
+def test_modules_that_cannot_be_wrapped(groups: None, wrapping: str) -> None:
+    said = []
+    for library in BOTH:
+        prepare, options = WRAPPINGS[wrapping]
+        with pytest.raises((ValueError, RuntimeError)) as caught:
+            module = prepare(library, library.nn.Linear(2, 1))
+            library.nn.parallel.DistributedDataParallel(module, **options)
+        said.append((caught.type, str(caught.value)))
+    assert said[0] == said[1]
+
+
+def test_an_older_name_of_an_argument_warns(groups: None) -> None:
+    said = []
+    for library in BOTH:
+        with pytest.warns(FutureWarning) as caught:
+            library.nn.parallel.DistributedDataParallel(
+                library.nn.Linear(2, 1), broadcast_buffers=False
+            )
+        said.append(str(caught[0].message))
+    assert said[0] == said[1]
+
+
 def test_a_wrapped_module_of_one_process(groups: None) -> None:
     model = nn.parallel.DistributedDataParallel(nn.Linear(2, 1))
     with model.no_sync():

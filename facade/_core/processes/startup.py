@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -30,7 +31,7 @@ def make_default_group(
     Args:
       backend: its name, None for any.
       init_method: `env://` (None too) for the environment's MASTER_ADDR and MASTER_PORT, or
-        `tcp://host:port`.
+        `tcp://host:port`. Where `jax.distributed.initialize` was called it is not needed.
       world_size: how many processes there are; below 0 as the environment says.
       rank: the number of this one; below 0 as the environment says.
       seconds: how long to wait for others.
@@ -55,9 +56,12 @@ def make_default_group(
                     "Error initializing torch.distributed using tcp:// rendezvous: "
                     f"{name} parameter missing"
                 )
-    number = _given(rank, "RANK")
-    size = _given(world_size, "WORLD_SIZE")
-    if size > 1:
+    found = jax.distributed.is_initialized()  # by the user, as on a slice of TPUs
+    number = _given(rank, "RANK", jax.process_index if found else None)
+    size = _given(world_size, "WORLD_SIZE", jax.process_count if found else None)
+    if found:
+        _check_numbers(size, number)
+    elif size > 1:
         if init_method is not None and not init_method.startswith(("tcp://", "env://")):
             raise RuntimeError(f"No rendezvous handler for {init_method.partition(':')[0]}://")
         host = host or _text("MASTER_ADDR")
@@ -74,14 +78,7 @@ def _short(backend: Any) -> str:
 
 
 def _join(address: str, size: int, number: int, seconds: float) -> None:
-    """Tell JAX of the other processes; it must not have computed yet, or anew."""
-    if world.joined or jax.distributed.is_initialized():
-        if (jax.process_count(), jax.process_index()) != (size, number):
-            raise RuntimeError(
-                f"JAX runs as process {jax.process_index()} of {jax.process_count()}, and cannot "
-                f"become process {number} of {size}"
-            )
-        return
+    """Tell JAX of the other processes; it must not hold arrays yet."""
     if xla_bridge.backends_are_initialized():  # by `cuda.is_available()`, as a rule
         if held := len(jax.live_arrays()):
             raise RuntimeError(_LATE.format(held))
@@ -105,6 +102,15 @@ def _join(address: str, size: int, number: int, seconds: float) -> None:
             f"the {size} processes did not meet at {address} within {whole} s: {error}"
         ) from error
     world.joined = True
+
+
+def _check_numbers(size: int, number: int) -> None:
+    """Raise if JAX knows the processes by other numbers."""
+    if (jax.process_count(), jax.process_index()) != (size, number):
+        raise RuntimeError(
+            f"JAX runs as process {jax.process_index()} of {jax.process_count()}, and cannot "
+            f"become process {number} of {size}"
+        )
 
 
 def own_device() -> list[int] | None:
@@ -136,8 +142,13 @@ def store() -> Any:
     return client
 
 
-def _given(value: int, name: str) -> int:
-    return value if value >= 0 else int(_text(name))
+def _given(value: int, name: str, otherwise: Callable[[], int] | None) -> int:
+    """Return a number that was given, or that the environment has, or that a function tells."""
+    if value >= 0:
+        return value
+    if name not in os.environ and otherwise is not None:
+        return otherwise()
+    return int(_text(name))
 
 
 def _text(name: str) -> str:

@@ -128,7 +128,7 @@ class DistributedDataParallel(Module):
         if device_ids is not None and len(device_ids) > 1:
             raise ValueError("device_ids can only be None or contain a single element.")
         places = {p.device for p in params}
-        if (kinds := len({d.type for d in places})) != 1:
+        if len(kinds := {d.type for d in places}) != 1:
             raise ValueError(
                 "DistributedDataParallel's input module must be on the same type of devices, but "
                 f"input module parameters locate in {kinds}."
