@@ -531,3 +531,22 @@ def test_what_nobody_reads_is_not_computed_op_by_op() -> None:
         y, _ = x[:9] + 1, x.index_select(0, x[39:] + 1)
         del _
         y.tolist()
+
+
+def test_a_short_program_among_many_of_one_update_is_not_compiled() -> None:
+    """Of trees of any size the small ones would be, one after the other."""
+    w = leafax.ones(3, 3).requires_grad_()
+    optimizer = leafax.optim.SGD([w], lr=1e-3)
+
+    def step(depth: int) -> None:
+        y = leafax.ones(3)
+        for _ in range(depth):
+            y = (w @ y).tanh()
+        optimizer.zero_grad()
+        y.sum().backward()
+        optimizer.step()
+
+    for depth in (40, 44, 42, 46, 3):
+        step(depth)
+    updates = [run.how for run in leafax.explain() if run.reason == "optimizer.step()"]
+    assert "compiled" not in updates[-5:]

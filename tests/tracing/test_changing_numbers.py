@@ -5,9 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+from unittest import mock
 
 import pytest
+import torch
 from helpers.sameness import Log, same
+
+import leafax
+from leafax._dispatch import record
 
 TURNS = (0, 1, 2, 1, 0, 2)
 OPS: dict[str, Callable[[Any, Any, int], Any]] = {
@@ -100,3 +105,32 @@ def test_a_graph_knows_its_number_after_a_look_and_after_it_was_freed(name: str)
             with see.catch():
                 x.sum().backward()
             see.gradients(b.grad)
+
+
+@pytest.mark.parametrize("write", [False, True])
+def test_steps_are_found_by_the_types_of_numbers(write: bool) -> None:
+    """Neither numbers that were met before nor new ones are looked at as new calls."""
+    b = start(leafax).detach().clone()  # `clone`: what is computed at once records nothing
+    w = start(leafax)
+
+    def step(k: int, x: float) -> list[float]:
+        y = b + w
+        if write:
+            y[0, k] = x
+        else:
+            y = y[:, k] * x
+        return y.flatten().tolist()  # type: ignore[no-any-return]
+
+    for k, x in ((0, 0.5), (1, 0.25), (2, 0.75), (1, 0.125)):
+        step(k, x)
+    with mock.patch.object(record, "miss") as missed:
+        found = step(2, 3.0)
+    assert not missed.called
+    expected = start(torch).detach() * 2
+    if write:
+        expected[0, 2] = 3.0
+    else:
+        expected = expected[:, 2] * 3.0
+    assert found == expected.flatten().tolist()
+    with pytest.raises(IndexError, match="index 3 is out of bounds for dimension . with size 3"):
+        step(3, 1.0)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
 import torch
 
 import leafax
+from leafax._runtime import cut
 from leafax.nn import functional as F
 
 WEIGHT = np.arange(12, dtype="float64").reshape(3, 4) / 7 - 0.5
@@ -163,3 +165,25 @@ def test_what_a_turn_remembers_holds_no_tensors() -> None:
         del w, b, loss
     gc.collect()
     assert [r() for r in gone] == [None] * len(gone)
+
+
+def test_a_look_at_a_view_does_not_work_out_anew_what_the_graph_keeps() -> None:
+    """As an episode does: the action is a view, and the graph of each turn lives on."""
+    w = leafax.tensor(WEIGHT.tolist(), requires_grad=True)
+    x = leafax.ones(4)
+
+    def turn() -> Any:
+        p = F.softmax(F.linear(x, w), -1)
+        action, log = p.argmax().view(1), p.log()
+        action.item()
+        return log
+
+    logs = [turn() for _ in range(5)]
+    with mock.patch.object(cut, "residual_plan") as planned:
+        logs += [turn() for _ in range(2)]
+    assert not planned.called
+    leafax.stack(logs).sum().backward()
+    ours = w.grad.clone()
+    w.grad = None
+    (F.softmax(F.linear(x, w), -1).log().sum() * 7).backward()
+    np.testing.assert_allclose(ours.numpy(), w.grad.numpy(), rtol=1e-5, atol=1e-5)
