@@ -95,6 +95,7 @@ def test_halves(dtype: str) -> None:
     assert all(v.dtype == kind for v in found)
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("dtype", ["uint8", "int8", "int32", "int64"])
 def test_integers(dtype: str) -> None:
     rng = np.random.default_rng(2)

@@ -46,6 +46,7 @@ class Trainer:
         return float(loss.detach())
 
 
+@pytest.mark.quick(3)
 @pytest.mark.parametrize("name", TASKS)
 def test_steps(name: str) -> None:
     """Losses are those in float64 on a CPU; later steps compile nothing and keep no more memory."""
