@@ -60,7 +60,8 @@ class Plan:
         guards: Pairs = (), homes: Pairs = (),
     ) -> None:  # fmt: skip
         self.program = program
-        self.homes = Homes(homes)
+        meshed = any(isinstance(d, tuple) for d in placement.devices_of(program))
+        self.homes = Homes(homes, meshed)
         self._joined = placement.Joined(program)
         self.side = Side()
         self.donate = donate
