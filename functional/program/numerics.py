@@ -6,11 +6,16 @@ Both are the same for all threads; one that evaluates what was recorded under ot
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, NamedTuple
 
+import jax
 import numpy as np
+
+#: Dtypes whose products have a precision.
+SINGLE = frozenset({np.dtype("float32"), np.dtype("complex64")})
+_NO_CONTEXT = nullcontext()
 
 
 class Numerics(NamedTuple):
@@ -63,6 +68,17 @@ def evaluated_under(recorded: Numerics) -> Iterator[None]:
         yield
     finally:
         _thread.numerics = before
+
+
+def products_as(precision: str | None, arrays: Iterable[Any]) -> AbstractContextManager[Any]:
+    """Return a block in which products are so exact, if one of the arrays is single precision.
+
+    Args:
+      precision: JAX's name of it; None leaves it to JAX.
+    """
+    if precision is None or not any(getattr(x, "dtype", None) in SINGLE for x in arrays):
+        return _NO_CONTEXT
+    return jax.default_matmul_precision(precision)
 
 
 def default_float() -> np.dtype:

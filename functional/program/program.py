@@ -10,7 +10,6 @@ arrays. Gradient nodes make calls of their own kind, see `lowering/vjp.py`.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import weakref
 from collections.abc import Callable, Sequence
@@ -20,7 +19,7 @@ import jax
 import numpy as np
 
 from .number_fits import check_numbers
-from .numerics import evaluated_under, numerics
+from .numerics import evaluated_under, numerics, products_as
 from .op import Fault, Op
 from .symbolic_lengths import AnyLengths, Size
 from .symbolic_lengths import abstract as of_any_lengths
@@ -54,10 +53,6 @@ class Aval(NamedTuple):
     @property
     def nbytes(self) -> int:
         return self.size * self.dtype.itemsize
-
-
-_SINGLE = frozenset({np.dtype("float32"), np.dtype("complex64")})
-_NO_CONTEXT = contextlib.nullcontext()
 
 
 class Call(AnyLengths):
@@ -137,12 +132,8 @@ class Call(AnyLengths):
     def _as_exact(self, arrays: Sequence[Any]) -> Any:
         """Return a context in which products are as exact as they were when it was recorded."""
         if self.op.namespace == "opaque":
-            wanted = self.numerics.opaque
-        elif self.op.elementwise or not any(getattr(x, "dtype", None) in _SINGLE for x in arrays):
-            return _NO_CONTEXT
-        else:
-            wanted = self.numerics.matmul
-        return _NO_CONTEXT if wanted is None else jax.default_matmul_precision(wanted)
+            return products_as(self.numerics.opaque, arrays)
+        return products_as(None if self.op.elementwise else self.numerics.matmul, arrays)
 
     def faults(self, *arrays: Any) -> list[Fault]:
         if self.op.check is None:

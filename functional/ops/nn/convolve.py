@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...program.dtypes import is_floating
-from ...program.numerics import numerics
+from ...program.numerics import SINGLE, numerics
 from ...program.options import lowerings
 from .checks import wide
 
@@ -62,7 +62,7 @@ def convolve(
     return jax.lax.conv_general_dilated(
         x, weight, stride, pads, lhs_dilation=lhs_dilation, rhs_dilation=dilation,
         dimension_numbers=names, feature_group_count=groups,
-        precision=numerics().conv if x.dtype == np.float32 else None,
+        precision=numerics().conv if x.dtype in SINGLE else None,
     )  # fmt: skip
 
 

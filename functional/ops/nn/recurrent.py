@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from ...program.dtypes import scalar_name
-from ...program.numerics import numerics
+from ...program.numerics import numerics, products_as
 from ...program.op import op
 
 Array = jax.Array
@@ -95,6 +95,6 @@ def recurrence(
             new = tuple(jnp.where(alive[:, None], a, b) for a, b in kept)
         return new, new[0]
 
-    with jax.default_matmul_precision(numerics().rnn):
+    with products_as(numerics().rnn, (gates,)):
         last, seen = jax.lax.scan(step, first, (gates, live), reverse=reverse)
     return (seen, *last)
