@@ -24,6 +24,7 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
         port = free.getsockname()[1]
     flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count=4"
     environment = {**os.environ, "XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"}
+    environment["JAX_DISABLE_MOST_OPTIMIZATIONS"] = "1"  # most of the time would go to compiling
     files = [folder / f"{n}.json" for n in range(2)]
     logs = [folder / f"{n}.log" for n in range(2)]
     started = []
