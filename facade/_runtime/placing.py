@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, Protocol
+from collections.abc import Iterable
+from typing import Any
 from weakref import WeakSet
 
 import jax
@@ -15,14 +15,7 @@ from .._tracing.inputs import from_array
 from .observation import observe
 
 
-class Follower(Protocol):
-    """Something with tensors that lie as a parameter does: an optimizer with its state."""
-
-    def follow(self, moved: Mapping[int, Any]) -> None:
-        """Place what stands beside parameters that were moved, which are given by id."""
-
-
-#: Optimizers that are alive.
+#: Optimizers that are alive: `follow` places what stands beside parameters, given by id.
 followers: WeakSet[Any] = WeakSet()
 
 
