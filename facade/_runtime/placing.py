@@ -14,7 +14,6 @@ from leafax.functional.execution.several_devices import is_spread, several
 from .._tracing.inputs import from_array
 from .observation import observe
 
-
 #: Optimizers that are alive: `follow` places what stands beside parameters, given by id.
 followers: WeakSet[Any] = WeakSet()
 
