@@ -97,8 +97,9 @@ class NumberCall:
           before: the place where the call was made, and `state` the one after it.
         """
         at: Any = state.parent
-        for _ in self.numbers:
-            if at is None or type(at.entry) is not Input:
+        for x in reversed(self.numbers):
+            # Other threads may have made an operand enter anew meanwhile, which is no number.
+            if at is None or type(at.entry) is not Input or at.value.resting is not NUMBER[type(x)]:
                 return
             at = at.parent
         if at is before:
