@@ -103,7 +103,6 @@ _MOVED: dict[str, Formula] = {
 }
 
 
-
 def _copied_back(s: Any) -> Any:
     """Return the gradient of a copy on the device that was copied from."""
     if s.static("device") is None:
