@@ -55,6 +55,8 @@ class Model(model.Model):
     tensor([2.])
     """
 
+    _recomputed: frozenset[str] = frozenset()
+
     def __init__(
         self, module: nn.Module, variables: Mapping[str, Any], *, rngs: Iterable[str] = (),
         tied: Mapping[str, str] | None = None, rules: Mapping[str, str] | None = None,
@@ -83,7 +85,6 @@ class Model(model.Model):
         self._quiet_parts: frozenset[Path] = frozenset()
         self._evaluating: frozenset[Path] = frozenset()
         self._dtype: Any = None
-        self._recomputed: frozenset[str] = frozenset()
         self._pures: dict[Any, Apply] = {}
         self._parts_made: dict[bool, dict[Path, Any]] = {}
 

@@ -119,6 +119,7 @@ _MORE = {
     "_counting": ("_ops.composites.unique",),
     "_from_data": ("_ops.creation.from_arrays",),
     "_run": ("_runtime.observation",),
+    "_settings": ("backends._float32_precision",),
 }
 # These are packages now, so they are found: the old names are given to them.
 _PACKAGES = {

@@ -243,7 +243,7 @@ class EventList(list[Any]):
         return found
 
     def by_line(self) -> EventList:
-        """Return the sums of the ops of each of the user's lines: `train.py:12`."""
+        """Return the sums of the ops of each of the user's lines, "train.py:12" for instance."""
         return self._of_ops(lambda event: f"{event.where[0].rpartition('/')[2]}:{event.where[1]}")
 
     def by_module(self) -> EventList:

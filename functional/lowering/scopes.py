@@ -1,6 +1,6 @@
 """Names that the ops of a program have in XLA's metadata, where profilers find them.
 
-`GPT.blocks.0.fc/train.py:12 linear`: the module's path, the op, and the user's line. A gradient
+"GPT.blocks.0.fc/train.py:12 linear": the module's path, the user's line and the op. A gradient
 is named after the line of what it differentiates. Metadata is no part of what tells programs apart,
 so a program that several lines record has the names of the line that came first.
 """

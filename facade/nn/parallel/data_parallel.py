@@ -58,6 +58,8 @@ class DataParallel(Module):
     """
 
     module: Any
+    dim = 0
+    _spread: list[int] | None = None  # numbers of devices that were asked for
 
     def __init__(
         self,
@@ -68,7 +70,6 @@ class DataParallel(Module):
     ) -> None:
         super().__init__()
         self.module = module
-        self.dim = dim
         self.device_ids: list[int] = []
         gpus = _list_gpus()
         if gpus:
@@ -76,8 +77,11 @@ class DataParallel(Module):
             first = self.device_ids[0]
             self.output_device = first if output_device is None else _numbers([output_device])[0]
             self.src_device_obj = device("cuda", first)
-        self._spread = None if device_ids is None else _numbers(device_ids)
+        if device_ids is not None:
+            self._spread = _numbers(device_ids)
         devices = _devices(self._spread)
+        if gpus or len(devices) > 1:  # as PyTorch, which has no such field without GPUs
+            self.dim = dim
         if len(devices) > 1:
             place_everywhere(module, mesh_of(devices))
         elif gpus:
@@ -85,7 +89,7 @@ class DataParallel(Module):
 
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
         """Call the module."""
-        devices = _devices(vars(self).get("_spread"))
+        devices = _devices(self._spread)
         if self.device_ids:
             _check_place(self.module, self.src_device_obj)
         if len(devices) > 1:
