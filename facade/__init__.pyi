@@ -146,8 +146,8 @@ from ._ops.creation.storage_objects import is_storage as is_storage
 from ._replay.saved import load_compiled as load_compiled
 from ._runtime.compilations import set_explain as set_explain
 from ._runtime.explain import explain as explain
-from ._runtime.persistent_cache import cache as cache
 from ._runtime.observation import synchronize as synchronize
+from ._runtime.persistent_cache import cache as cache
 from ._tensor.printing import get_printoptions as get_printoptions
 from ._tensor.printing import printoptions as printoptions
 from ._tensor.printing import set_printoptions as set_printoptions

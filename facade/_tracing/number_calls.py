@@ -83,11 +83,11 @@ class NumberCall:
         op = self.op
         if op.need is not None:
             op.need(*self.args, **self.kwargs)
-        for x in self.numbers:
-            trace.arrays.append(x)
-            trace.nbytes += NUMBER[type(x)].nbytes
         if op.fits:
             check_numbers(op, self.args, self.kwargs, state.value.dtype)
+        for x in self.numbers:  # not of a call that is refused
+            trace.arrays.append(x)
+            trace.nbytes += NUMBER[type(x)].nbytes
         return state
 
     def keep(self, before: State, state: State) -> None:
