@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import leafax
+import leafax.distributed.tensor  # which gives tensors more attributes
 from leafax._signatures.check_arguments import takes_out
 from leafax.functional import TABLE, Op
 
