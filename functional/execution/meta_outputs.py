@@ -6,8 +6,7 @@ from typing import Any
 
 from ..program.meta import META, MetaArray
 from ..program.program import Aval, Program
-
-Pairs = tuple[tuple[int, int], ...]
+from .several_devices import Pairs
 
 
 def without_meta(

@@ -21,8 +21,7 @@ from ..program.slices import PlacedEntry, placed_entries, renumber
 from .donation import pair
 from .outcome import Outcome
 from .placement import free_values, is_on
-
-Pairs = tuple[tuple[int, int], ...]
+from .several_devices import Pairs
 
 
 class Segment(NamedTuple):
@@ -65,11 +64,10 @@ class Scattered:
     ) -> None:  # fmt: skip
         self.program, self.side = program, Side()
         self.nodes = [e for e in program.entries if isinstance(e, Node)]
-        self.runs, self.used = 0, 0.0
         firsts = zip(program.entries, program.first_values(), strict=True)
         self._inputs = [first for entry, first in firsts if isinstance(entry, Input)]
         parts = _Parts(program, here)
-        self.guards = tuple([pair for pair in guards if parts.guarding(pair, self._inputs) is None])
+        self.guards = tuple([pair for pair in guards if not parts.has(pair, self._inputs)])
         late = {i for _, i in self.guards}
         free = {self._inputs[i]: i for i in donate if i not in late}
         inner = [(program.outputs[k], self._inputs[i]) for k, i in guards if i not in late]
@@ -82,7 +80,6 @@ class Scattered:
     ) -> Any:  # fmt: skip
         """Run on one array an input; see `Plan.run`."""
         start = time.perf_counter()
-        self.runs, self.used = self.runs + 1, start
         env: dict[int, Any] = dict(zip(self._inputs, args, strict=True))
         kept: dict[int, Residual] = {}
         leaves: list[Any] = []
@@ -148,16 +145,11 @@ class _Parts:
             inputs = tuple(sorted(taken[n].difference(made)))
             self.parts.append((device, nodes, inputs, tuple([v for v in made if v in later])))
 
-    def guarding(self, guard: tuple[int, int], inputs: Sequence[int]) -> int | None:
-        """Return the part that has all checks of the program, and what a guard is about."""
+    def has(self, guard: tuple[int, int], inputs: Sequence[int]) -> bool:
+        """Return True if one part has all checks of the program, and what a guard is about."""
         output, given = self._program.outputs[guard[0]], inputs[guard[1]]
-        checked = [
-            n for n, part in enumerate(self.parts) if any(is_checked(p.entry) for p in part[1])
-        ]
-        if len(checked) != 1:
-            return None
-        (n,) = checked
-        return n if output in self.parts[n][3] and given in self.parts[n][2] else None
+        checked = [part for part in self.parts if any(is_checked(p.entry) for p in part[1])]
+        return len(checked) == 1 and output in checked[0][3] and given in checked[0][2]
 
     def planned(
         self, free: Container[int], guarded: Sequence[tuple[int, int]], plan_for: Callable[..., Any]
