@@ -48,6 +48,8 @@ def test_where_data_are() -> None:
     like = torch.zeros_like(x), x.new_ones(2), torch.randn_like(x), F.dropout(x), x.new_tensor([1])
     assert {index(t) for t in (*kept, *like)} == {1}
     assert index(torch.randn(2, device="cpu:3")) == index(torch.tensor([1], device="cpu:3")) == 3
+    by_column = torch.tensor(X.T, device="cpu:1"), torch.from_numpy(X.T).to("cpu:1")
+    assert {t.stride() for t in by_column} == {(1, 6)}
     placed = made[0].to("cpu")  # the device where it is: committed to it from now on
     assert placed is not made[0] and placed.to("cpu") is placed and placed.jax().committed
     made[0][0] = 5.0

@@ -72,6 +72,11 @@ def moved(t: Any, where: Any, dtype: Any = None) -> Any:
     recorded = t._tracked or target is META or local.vmap is not None or local.mode.dual
     if recorded or array is None or transformation() is not None or local.cuts.capture is not None:
         return copied_as(t, t._v.dtype if dtype is None else dtype, None, target)
+    return _copied_at_once(t, array, target)
+
+
+def _copied_at_once(t: Any, array: Any, target: Any) -> Any:
+    """Return a copy of a tensor with this array on a device of JAX; nothing is recorded."""
     with jax.enable_x64(True):  # in memory of its own: what is held twice could not be donated
         out = from_array(copy_to(array, target), inference=t._v.inference)
     return out if t._v.strides is None else lay_out_as(t, out)
@@ -110,12 +115,9 @@ def brought_to(t: Any, other: Any) -> Any:
 def on_device(t: Any, where: Any) -> Any:
     """Return a new tensor on the device that it was asked for; it stays there from now on."""
     target = jax_device(where)
-    if target is META or not has_several() or t._v.device is target:
+    if t._array is None or t._shares or target in (META, t._v.device) or not has_several():
         return moved(t, where)
-    if t._array is None or t._shares:
-        return copied_as(t, t._v.dtype, None, target)
-    with jax.enable_x64(True):
-        return from_array(copy_to(t._array, target), inference=t._v.inference)
+    return _copied_at_once(t, t._array, target)
 
 
 _REST = "bool non_blocking = False, bool copy = False, *, torch.memory_format memory_format = None"
