@@ -125,12 +125,6 @@ def committed_to(array: Any) -> Any:
     return tuple(sorted(devices, key=lambda d: d.id))
 
 
-def default_device() -> Any:
-    """Return the device of JAX where arrays are made that are asked for nowhere in particular."""
-    found = jax.config.jax_default_device or jax.local_devices()[0]  # type: ignore[attr-defined]
-    return jax.local_devices(backend=found)[0] if isinstance(found, str) else found
-
-
 def name_of(found: Any) -> tuple[str, int | None]:
     """Return PyTorch's type and number of a device of JAX (the first of several).
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from leafax.functional.execution.placement import where_data_are_made
 from leafax.functional.lowering.vjp import ResidualCall, VjpCall
 from leafax.functional.program.meta import META, NO_DATA
 from leafax.functional.program.op import TABLE
 from leafax.functional.program.program import Aval, Call, Slot
 
-from .._core.jax_devices import default_device, name_of
+from .._core.jax_devices import name_of
 
 _KERNELS = {"embedding": "_index_select", "index_select": "_index_select"}  # that refuse
 # Their indices may be on the CPU, whatever is indexed.
@@ -83,7 +84,7 @@ def _is_index_on_host(value: Any) -> bool:
 
 def told(where: Any) -> str:
     """Return the name that PyTorch's errors give a device of JAX; None is the default."""
-    kind, index = name_of(default_device() if where is None else where)
+    kind, index = name_of(where_data_are_made() if where is None else where)
     return kind if index is None else f"{kind}:{index}"
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from leafax.functional.execution.placement import where_data_are_made
 from leafax.functional.program.meta import META
 
 from .._core.dtypes import device
 from .._core.handle import Handle
-from .._core.jax_devices import default_device, name_of
+from .._core.jax_devices import name_of
 from .._core.memory_format import strided
 from .._core.vmap_checks import refuse_in_vmap
 
@@ -19,7 +20,7 @@ def device_of(array: Any) -> device:
     """Return the device of a JAX array; for anything else where new arrays are made."""
     if hasattr(array, "devices"):
         return _named(next(iter(array.devices())))
-    return _named(default_device())
+    return _named(where_data_are_made())
 
 
 def _named(where: Any) -> device:

@@ -8,6 +8,8 @@ from typing import Any
 
 import jax
 
+from leafax.functional.execution.placement import where_data_are_made
+
 from .._core.dtypes import device as device_class
 from .._core.jax_devices import chosen, jax_device, list_gpus
 from .._runtime.observation import synchronize as _synchronize
@@ -76,8 +78,7 @@ def set_device(device: Any) -> None:
         return
     gpu = find_gpu(device)
     chosen.gpu = list_gpus().index(gpu)
-    default = jax.config.jax_default_device or jax.local_devices()[0]  # type: ignore[attr-defined]
-    if default in list_gpus():
+    if where_data_are_made() in list_gpus():
         jax.config.update("jax_default_device", gpu)
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from leafax.functional.execution.placement import where_data_are_made
 from leafax.functional.program.op import TABLE
 
-from ..._core.jax_devices import default_device
 from ..._dispatch.conj_neg_bits import resolve_conj
 from ..._dispatch.record import apply
 from .scalar_ops import over
@@ -107,7 +107,7 @@ def _copied_back(s: Any) -> Any:
     """Return the gradient of a copy on the device that was copied from."""
     if s.static("device") is None:
         return s.g
-    where = s.operand("input").device or default_device()
+    where = s.operand("input").device or where_data_are_made()
     return apply(TABLE["_to_copy"], s.g, s.g._v.dtype, None, where)
 
 
