@@ -33,17 +33,14 @@ class Joined:
 
     Args:
       program: any.
+      mesh: its devices, none if the program runs on no mesh.
     """
 
-    def __init__(self, program: Program) -> None:
-        mesh: Any = next((d for d in devices_of(program) if isinstance(d, tuple)), ())
+    def __init__(self, program: Program, mesh: tuple[Any, ...]) -> None:
         inputs = [entry for entry in program.entries if isinstance(entry, Input)]
         self._inputs = [i for i, entry in enumerate(inputs) if entry.aval.device in mesh]
-        avals = [aval for entry in program.entries for aval in entry.avals] if mesh else []
-        self._outputs = [
-            (k, avals[v].device) for k, v in enumerate(program.outputs) if mesh and
-            avals[v].device in mesh
-        ]  # fmt: skip
+        where = [aval.device for entry in program.entries for aval in entry.avals]
+        self._outputs = [(k, where[v]) for k, v in enumerate(program.outputs) if where[v] in mesh]
 
     def enter(self, args: Sequence[Any]) -> Sequence[Any]:
         """Return a program's arguments with these whole on each device of the mesh."""
@@ -65,10 +62,14 @@ class Joined:
         return tuple(found)
 
 
-def single_device_of(program: Program) -> Any:
-    """Return the one device that a program runs on; None if it runs anywhere, or on a mesh."""
-    found = devices_of(program)
-    return found[0] if len(found) == 1 and not isinstance(found[0], tuple) else None
+def mesh_of(devices: Sequence[Any]) -> tuple[Any, ...]:
+    """Return the devices of the mesh among those of a program; none if there is no mesh."""
+    return next((d for d in devices if isinstance(d, tuple)), ())
+
+
+def single_device_of(devices: Sequence[Any]) -> Any:
+    """Return the one device of a program's; None if it runs anywhere, or on a mesh."""
+    return devices[0] if len(devices) == 1 and not mesh_of(devices) else None
 
 
 def where_data_are_made() -> Any:
@@ -152,7 +153,7 @@ def gather_inputs(program: Program, args: Sequence[Any]) -> list[Any]:
     What was asked for on no device lies where it was computed.
     """
     avals = [entry.aval for entry in program.entries if isinstance(entry, Input)]
-    where = _place(single_device_of(program), args)
+    where = _place(single_device_of(devices_of(program)), args)
     with jax.enable_x64(True):
         return [
             jax.device_put(a, where) if aval.device is None and isinstance(a, jax.Array) else a

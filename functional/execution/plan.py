@@ -60,16 +60,17 @@ class Plan:
         guards: Pairs = (), homes: Pairs = (),
     ) -> None:  # fmt: skip
         self.program = program
-        meshed = any(isinstance(d, tuple) for d in placement.devices_of(program))
-        self.homes = Homes(homes, meshed)
-        self._joined = placement.Joined(program)
+        devices = placement.devices_of(program)
+        mesh = placement.mesh_of(devices)
+        self.homes = Homes(homes, bool(mesh))
+        self._joined = placement.Joined(program, mesh)
         self.side = Side()
         self.donate = donate
         self.guards = guards
         self.runs = 0
         self.used = 0.0
         self.nodes = [e for e in self.program.entries if isinstance(e, Node)]
-        self._device = placement.single_device_of(program)
+        self._device = placement.single_device_of(devices)
         self._checked = any(map(is_checked, self.nodes))
         self._raised: list[BaseException] | None = None  # by host callbacks; None if it has none
         # The executable, and how its arguments are made of the inputs: set at once.

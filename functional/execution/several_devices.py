@@ -105,13 +105,13 @@ class Homes:
             self._lie = lie  # the same objects next time, which are equal at once
             return args
         where = next((a.sharding for a in args if is_spread(a)), None)
-        if where is not None:
-            refuse_explicit_mesh()
         if where is None:
             lie = None
-        elif isinstance(where, NamedSharding):
-            args = self._gathered(args, NamedSharding(where.mesh, PartitionSpec()))
-            lie = self._lying(args)
+        else:
+            refuse_explicit_mesh()
+            if isinstance(where, NamedSharding):
+                args = self._gathered(args, NamedSharding(where.mesh, PartitionSpec()))
+                lie = self._lying(args)
         if lie != self._lie:
             ready = plan.exchange(self._others.pop(lie, None))
             self._others[self._lie], self._lie = ready, lie
