@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from ..program.program import Input, Node, Program
 from .barrier import barrier
-from .vjp import ResidualCall, VjpCall
+from .vjp import is_gradient
 
 #: Bytes that a forward pass computes, and gradients, below which all may be in memory at once.
 LEAST_BYTES = 16 << 20
@@ -89,7 +89,7 @@ class _Values:
         found: set[int] = set()
         for n, e in enumerate(self.source):
             entry = self.entries[e]
-            if start <= e < stop and (_is_gradient(entry) or not found.isdisjoint(_inputs(entry))):
+            if start <= e < stop and (is_gradient(entry) or not found.isdisjoint(_inputs(entry))):
                 found.add(n)
         return found
 
@@ -121,17 +121,13 @@ def _passes(
     start: int | None = None
     backward = False
     for e, entry in enumerate(entries):
-        if _is_gradient(entry):
+        if is_gradient(entry):
             if start is not None and not backward:
                 passes.append((start, e))
                 backward = True
         elif e in differentiated and (start is None or backward):
             start, backward = e, False
     return passes
-
-
-def _is_gradient(entry: Input | Node) -> bool:
-    return isinstance(entry, Node) and isinstance(entry.call, (VjpCall, ResidualCall))
 
 
 def _inputs(entry: Input | Node) -> tuple[int, ...]:

@@ -198,6 +198,11 @@ class ResidualCall:
         return tuple(self.avals[k] for k in self.take)
 
 
+def is_gradient(entry: Any) -> bool:
+    """Return True if an entry of a program is the gradient of a call."""
+    return isinstance(entry, Node) and isinstance(entry.call, (VjpCall, ResidualCall))
+
+
 def has_gradients(entries: Iterable[Any]) -> bool:
     """Return True if any of a program's entries is the gradient of a call."""
-    return any(isinstance(e, Node) and isinstance(e.call, (VjpCall, ResidualCall)) for e in entries)
+    return any(map(is_gradient, entries))
