@@ -9,7 +9,8 @@ from typing import Any, Self
 
 import jax
 
-from .select import matching, near
+from .groups import text_of
+from .select import matching, near, outermost
 
 
 class Recomputing(ABC):
@@ -65,26 +66,21 @@ class Recomputing(ABC):
         if isinstance(one, type):
             classes = self._classes()
             chosen = {path for path, kind in classes.items() if issubclass(kind, one)}
-            text, known = one.__name__, [kind.__name__ for kind in classes.values()]
+            known = [kind.__name__ for kind in classes.values()]
         elif isinstance(one, (str, re.Pattern)):
-            parts = self._parts()
-            chosen = matching((one,), parts)
-            text, known = str(getattr(one, "pattern", one)), parts
+            known = self._parts()
+            chosen = matching((one,), known)
         else:
             raise TypeError(
                 f"`{type(one).__name__}` selects no submodules: give globs, compiled regular "
                 f"expressions or module classes"
             )
         if not chosen:
+            text = text_of(one)
             raise ValueError(
                 f"`{text}` matches no submodule; the nearest are {near(text, dict.fromkeys(known))}"
             )
-        return {path for path in chosen if not chosen.intersection(_above(path))}
-
-
-def _above(path: str) -> list[str]:
-    names = path.split(".") if path else []
-    return [".".join(names[:n]) for n in range(len(names))]
+        return outermost(chosen)
 
 
 def on_arrays(

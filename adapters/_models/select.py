@@ -113,8 +113,12 @@ def parts_within(parameters: Tensors, chosen: Collection[str]) -> set[str]:
         for n in range(len(names)):
             part = ".".join(names[:n])
             inside[part] = inside.get(part, True) and name in chosen
-    whole = {part for part, yes in inside.items() if yes}
-    return {part for part in whole if not any(above in whole for above in _above(part))}
+    return outermost({part for part, yes in inside.items() if yes})
+
+
+def outermost(parts: set[str]) -> set[str]:
+    """Return the paths of modules that lie in no other of these."""
+    return {part for part in parts if parts.isdisjoint(_above(part))}
 
 
 def _above(part: str) -> list[str]:
