@@ -219,12 +219,6 @@ class Model(Attributes):
     def _loan(self) -> calls.Borrowed:
         return self._shared.borrowed
 
-    def _classes(self) -> dict[str, type]:
-        found = {}
-        for path, module in nnx.iter_modules(self._module):
-            found[".".join(map(str, path))] = type(module)
-        return found
-
     def _order(self) -> list[str]:
         view = self._view()
         for (method, *_), pure in reversed(view.pures.items()):

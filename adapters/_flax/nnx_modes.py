@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Iterator
 from typing import Any, Self
 
 from flax import nnx
@@ -120,13 +121,21 @@ class Modes(model.Model):
                 self._switch(module, "deterministic", off if known is None else not known)
         shared.tokens.clear()
 
+    def _modules(self) -> Iterator[tuple[str, Any]]:
+        """Yield this module and those below it, with their dotted paths."""
+        for path, module in nnx.iter_modules(self._module):
+            yield ".".join(map(str, path)), module
+
+    def _classes(self) -> dict[str, type]:
+        return {path: type(module) for path, module in self._modules()}
+
     def _parts(self) -> list[str]:
-        return [".".join(map(str, path)) for path, _ in nnx.iter_modules(self._module) if path]
+        return [path for path in self._classes() if path]
 
     def _recompute(self, paths: set[str]) -> None:
-        for path, module in nnx.iter_modules(self._module):
+        for path, module in self._modules():
             self._shared.recomputed.pop(module, None)
-            if ".".join(map(str, path)) in paths:
+            if path in paths:
                 self._shared.recomputed[module] = True
         self._shared.again.clear()
 
@@ -134,10 +143,8 @@ class Modes(model.Model):
         """Return the paths of the modules that backward calls again, seen from this one."""
         chosen, again = self._shared.recomputed, self._shared.again
         if chosen and self._module not in again:
-            found = nnx.iter_modules(self._module)
-            again[self._module] = frozenset(
-                ".".join(map(str, path)) for path, part in found if part in chosen
-            )
+            found = frozenset(path for path, part in self._modules() if part in chosen)
+            again[self._module] = found
         return again[self._module] if chosen else frozenset()
 
     def _quiet(self) -> set[str]:

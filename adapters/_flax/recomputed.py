@@ -67,13 +67,5 @@ class NnxRecomputed:
         out, changed = result(jax.checkpoint(function)(leaves, arrays))
         if written:
             new = dict(zip(names, leaves, strict=True)) | dict(zip(written, changed, strict=True))
-            merged = jax.tree.unflatten(treedef, list(new.values()))
-            nnx.update(module, _only(merged, names, set(written)))
+            nnx.update(module, jax.tree.unflatten(treedef, list(new.values())))
         return out
-
-
-def _only(state: Any, names: list[str], chosen: set[str]) -> Any:
-    """Return the entries of a state whose paths are chosen."""
-    flat = nnx.to_flat_state(state)
-    kept = [(p, v) for p, v in flat if ".".join(map(str, p)) in chosen]
-    return nnx.from_flat_state(kept)
