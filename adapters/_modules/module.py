@@ -154,11 +154,10 @@ class ModuleView(Freezing, Recomputing):
                 stillness.set_mode(module, modes[path])
 
     def _parts(self) -> list[str]:
-        found = [path for path, _ in self._own() if path]
+        found = [path for path, _ in self._own()]
         for before, model in self._flax().items():
-            found += [path for path in (before.rstrip("."),) if path]
-            found += [before + path for path in model._parts()]
-        return found
+            found += [before.rstrip("."), *[before + path for path in model._parts()]]
+        return list(filter(None, found))
 
     def _recompute(self, paths: set[str]) -> None:
         for path, module in self.module.named_modules():
