@@ -58,6 +58,8 @@ class Summary:
 
     def __init__(self, rows: list[Row], shared_nbytes: int) -> None:
         self.rows, self.shared_nbytes = rows, shared_nbytes
+        self._spread = any(row.spec for row in rows)
+        self._header = (*HEADER, "spec") if self._spread else HEADER
         self.totals = [
             _together(f"total {kind}", kind, [row for row in rows if row.kind == kind])
             for kind in ("trainable", "frozen", "buffer")
@@ -65,14 +67,6 @@ class Summary:
 
     def __iter__(self) -> Iterator[Row]:
         return iter(self.rows)
-
-    @property
-    def _spread(self) -> bool:
-        return any(row.spec for row in self.rows)
-
-    @property
-    def _header(self) -> tuple[str, ...]:
-        return (*HEADER, "spec") if self._spread else HEADER
 
     def __len__(self) -> int:
         return len(self.rows)
