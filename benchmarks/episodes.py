@@ -15,7 +15,7 @@ import importlib.util
 import statistics
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -88,16 +88,16 @@ HEAD = [
 ]
 
 
-def rows(turns: int = TURNS) -> list[str]:
+def rows(names: Iterable[str] = LOOPS) -> list[str]:
     """List the rows of a table: microseconds a step of each loop, leafax and torch."""
     leafax.explain(clear=True)
-    return [row for name in LOOPS for row in measure(name, turns)]
+    return [row for name in names for row in measure(name)]
 
 
 def main() -> None:
     asked = sys.argv[1:]
     chosen = [n for n in LOOPS if not asked or any(n.lower().startswith(a) for a in asked)]
-    print(*HEAD, *[row for name in chosen for row in measure(name)], sep="\n")
+    print(*HEAD, *rows(chosen), sep="\n")
 
 
 if __name__ == "__main__":

@@ -15,6 +15,14 @@ from torch import nn
 Turn = Callable[[int], float]
 
 
+def _learn(optimizer: torch.optim.Optimizer, loss: torch.Tensor) -> float:
+    """Take a step against the loss, and return it."""
+    optimizer.zero_grad()
+    loss.backward()  # type: ignore[no-untyped-call, unused-ignore]
+    optimizer.step()
+    return loss.item()
+
+
 class ActorCritic(nn.Module):
     """A policy and a value with one layer in common."""
 
@@ -55,11 +63,7 @@ def make_actor_critic() -> Turn:
         for (log, value), worth in zip(saved, returns, strict=True):
             policy.append(-log * (worth - value.item()))
             values.append(F.smooth_l1_loss(value, worth[None]))
-        optimizer.zero_grad()
-        loss = torch.stack(policy).sum() + torch.stack(values).sum()
-        loss.backward()  # type: ignore[no-untyped-call, unused-ignore]
-        optimizer.step()
-        return loss.item()
+        return _learn(optimizer, torch.stack(policy).sum() + torch.stack(values).sum())
 
     return episode
 
@@ -75,11 +79,7 @@ def make_masks() -> Turn:
         x = torch.from_numpy(rng.normal(size=(64, 16)).astype("f"))
         y = torch.from_numpy(rng.normal(size=64).astype("f"))
         keep = torch.arange(64) < length
-        loss = ((net(x[keep]).squeeze(1) - y[keep]) ** 2).mean()
-        optimizer.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call, unused-ignore]
-        optimizer.step()
-        return loss.item()
+        return _learn(optimizer, ((net(x[keep]).squeeze(1) - y[keep]) ** 2).mean())
 
     return step
 
@@ -99,10 +99,6 @@ def make_trees() -> Turn:
         return torch.tanh(join(torch.cat([tree(k), tree(leaves - k)], 1)))
 
     def step(leaves: int) -> float:
-        loss = F.cross_entropy(head(tree(leaves)), torch.tensor([leaves % 2]))
-        optimizer.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call, unused-ignore]
-        optimizer.step()
-        return loss.item()
+        return _learn(optimizer, F.cross_entropy(head(tree(leaves)), torch.tensor([leaves % 2])))
 
     return step
