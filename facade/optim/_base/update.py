@@ -118,6 +118,11 @@ def replay_update(
         held.enter(trace, after.held)
     else:
         arrays += map(_ARRAY, held)
+        for t, value in zip(held, after.held.values, strict=True):
+            t._v = value
+            t._array = None
+            t._trace = trace
+        trace.refs += map(ref, held)
     for p, value in zip(params, after.params, strict=True):
         p._v = value
         p._array = None
@@ -126,13 +131,6 @@ def replay_update(
             p._vc = [counts]
         else:
             counter[0] += counts
-    if isinstance(held, Bundle):
-        return
-    for t, value in zip(held, after.held.values, strict=True):
-        t._v = value
-        t._array = None
-        t._trace = trace
-    trace.refs += map(ref, held)
 
 
 class Entering:
