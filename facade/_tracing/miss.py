@@ -150,14 +150,14 @@ def _numbers(op: Op, args: Any, kwargs: Any) -> tuple[Any, ...]:
         return ()
     found: list[Any] = []
     for i, a in enumerate(args):
-        if _may_change(a) and i < len(op.parameters) and op.parameters[i] in op.numbers:
+        if may_change(a) and i < len(op.parameters) and op.parameters[i] in op.numbers:
             found.append(i)
-    found += [k for k, a in kwargs.items() if _may_change(a) and k in op.numbers]
+    found += [k for k, a in kwargs.items() if may_change(a) and k in op.numbers]
     return tuple(found)
 
 
-def _may_change(x: Any) -> bool:
-    """Return whether an input may hold this number; an int must fit an int64."""
+def may_change(x: Any) -> bool:
+    """Tell whether an input may hold this argument: a number, and an int that fits an int64."""
     return type(x) is float or type(x) is int and fits_int64(x)
 
 

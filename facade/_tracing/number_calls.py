@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from leafax.functional.program.number_fits import check_numbers, fits_int64
+from leafax.functional.program.number_fits import check_numbers
 from leafax.functional.program.op import Op
 from leafax.functional.program.program import Input
 
 from .._core.trie import State, Trace
 from .inputs import NUMBER
+from .miss import may_change
 
 _SPELT_BY_TYPE = frozenset({float, int, bool, complex})  # in two parts of a key
 
@@ -53,7 +54,7 @@ class NumberCall:
                 taken.append(key[k] if hasattr(a, "_v") else a)
                 k += 1
                 continue
-            if (kind is float or kind is int) and name in named:
+            if name in named and may_change(a):
                 parts.append(kind)
                 numbers.append(a)
             else:
@@ -64,16 +65,13 @@ class NumberCall:
             return None
         for name, a in kwargs.items() if kwargs else ():
             parts.append(name)
-            kind = type(a)
-            if (kind is float or kind is int) and name in named:
-                parts.append(kind)
+            if name in named and may_change(a):
+                parts.append(type(a))
                 numbers.append(a)
             else:
                 parts.append(key[k + 1])
             k += 2
-        if not numbers or not all([type(x) is float or fits_int64(x) for x in numbers]):
-            return None
-        return cls(op, taken, kwargs, tuple(parts), numbers)
+        return cls(op, taken, kwargs, tuple(parts), numbers) if numbers else None
 
     def take(self, trace: Trace) -> State | None:
         """Enter the numbers and return the step, if it is known at this place."""
