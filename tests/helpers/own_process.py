@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 
@@ -16,19 +17,25 @@ def names_of(tests: Path) -> list[str]:
     return [n.name for n in body if isinstance(n, ast.FunctionDef) and n.name.startswith("test_")]
 
 
-def run_tests(tests: Path, folder: Path, devices: int = 8) -> dict[str, list[str]]:
+def run_tests(
+    tests: Path, folder: Path, devices: int = 8, options: Sequence[str] = (),
+    environment: Mapping[str, str] | None = None,
+) -> dict[str, list[str]]:  # fmt: skip
     """Run a file of tests where JAX has so many devices; return what failed, by test function.
 
     Args:
       folder: for the report.
+      options: further ones of pytest.
+      environment: further variables; its XLA_FLAGS replace those of this process.
     """
     report = folder / "report.xml"
-    flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count={devices}"
-    options = "-n0", "-q", "-p", "no:cacheprovider", f"--junitxml={report}"
-    environment = {**os.environ, "XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"}
+    options = "-n0", "-q", "-p", "no:cacheprovider", f"--junitxml={report}", *options
+    settings = {**os.environ, "JAX_PLATFORMS": "cpu", **(environment or {})}
+    flags = f"{settings.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count={devices}"
+    settings["XLA_FLAGS"] = flags
     ran = subprocess.run(
         [sys.executable, "-m", "pytest", *options, str(tests)],
-        cwd=Path(__file__).parents[2], env=environment,
+        cwd=Path(__file__).parents[2], env=settings,
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert report.exists(), ran.stdout + ran.stderr
