@@ -35,6 +35,7 @@ from leafax.distributed.tensor.parallel import (
     SequenceParallel,
     parallelize_module,
 )
+from leafax.nn.parallel._gradient_average import average_gradients
 
 MESH = init_device_mesh("cpu", (4, 2), mesh_dim_names=("dp", "tp"))
 BATCHES = [
@@ -280,6 +281,13 @@ def test_placement_functions_and_ignored_parameters() -> None:
     assert model[4].bias.placements == (Replicate(),)  # no device divides it
     with pytest.raises(AssertionError, match="FSDP cannot be applied twice to"):
         fully_shard(model)
+
+
+def test_a_gradient_that_other_processes_alone_have_is_as_theirs(group: None) -> None:
+    model = fully_shard(nn.Linear(8, 2, bias=False, dtype=torch.float64))
+    average_gradients([model.weight], dist.group.WORLD)
+    assert model.weight.grad.dtype == torch.float64 and not model.weight.grad.any()
+    assert model.weight.grad.placements == model.weight.placements == (Shard(1),)
 
 
 def test_layouts_of_inputs_and_outputs() -> None:

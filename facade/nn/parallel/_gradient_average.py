@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -17,6 +18,7 @@ from ..._core.processes.collectives import reduce_arrays
 from ..._core.processes.group import ProcessGroup
 from ..._core.trie import local
 from ..._runtime.observation import observe
+from ..._runtime.placing import place_beside
 from ..._tracing.inputs import from_array
 
 _UNFINISHED = (
@@ -93,8 +95,9 @@ def average_gradients(parameters: Sequence[Any], group: ProcessGroup) -> None:
     arrays = []
     for p in parameters:
         if p._grad is None:  # it was used in another process
-            zeros = jnp.zeros(tuple(p.shape), p._v.dtype)
-            p.grad = from_array(zeros)
+            with jax.enable_x64(True):
+                zeros = jnp.zeros(tuple(p.shape), p._v.dtype)
+            p.grad = place_beside(p, from_array(zeros))  # split there, it is reduced by parts
         arrays.append(observe(p._grad, "jax()"))
     averages = reduce_arrays(group, arrays, "AVG", "DistributedDataParallel")
     for p, average in zip(parameters, averages, strict=True):
