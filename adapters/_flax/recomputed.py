@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from typing import Any
 
 import jax
@@ -14,8 +14,7 @@ from leafax.functional.program.paths import paths as paths_of
 from .._models.recomputing import on_arrays
 
 
-@contextlib.contextmanager
-def linen_recomputed(paths: Collection[str]) -> Iterator[None]:
+def linen_recomputed(paths: Collection[str]) -> contextlib.AbstractContextManager[None]:
     """Rematerialise the linen modules at these paths, by `nn.remat`, while a call is traced."""
     inside: set[str] = set()
 
@@ -35,8 +34,7 @@ def linen_recomputed(paths: Collection[str]) -> Iterator[None]:
         again: Any = linen.remat(function)
         return result(again(context.module, arrays))
 
-    with linen.intercept_methods(intercept):
-        yield
+    return linen.intercept_methods(intercept) if paths else contextlib.nullcontext()
 
 
 class NnxRecomputed:
