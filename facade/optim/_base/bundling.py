@@ -42,7 +42,7 @@ class Bundling:
     def bundle_of(self, group: Any, params: list[Any]) -> Bundle | None:
         """Return the bundle of the state of just these parameters, if there is one."""
         ids, bundle = self._bundles.get(id(group), (None, None))
-        return bundle if ids is not None and ids == [*map(id, params)] else None
+        return bundle if ids == [*map(id, params)] else None
 
     def bundle(self, fields: dict[str, Any], groups: Sequence[tuple[Any, ...]]) -> bool:
         """Bundle a state that is worth it, and that nobody else has a hand in.
