@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
+from ..program.dtypes import is_differentiable
 from ..program.program import Input, Node, Program
 from .barrier import barrier
 from .vjp import is_gradient
@@ -51,7 +52,8 @@ def turns_of(program: Program, differentiated: Collection[int]) -> dict[int, Tur
         late = values.from_backward(back, next_back)
         awaited = tuple(
             n for n in range(firsts[back], firsts[entry])
-            if n in late and values.last_read.get(n, 0) >= entry and values.is_number(n)
+            if n in late and values.last_read.get(n, 0) >= entry
+            and is_differentiable(values.avals[n].dtype)
         )  # fmt: skip
         held = values.new_to(entry, next_back, differentiated) - late
         kept = sum(values.avals[n].nbytes for n in (*range(firsts[start], firsts[back]), *awaited))
@@ -79,10 +81,6 @@ class _Values:
                 self.first_read.setdefault(n, e)
                 self.last_read[n] = e
         self.last_read |= dict.fromkeys(outputs, len(entries))
-
-    def is_number(self, n: int) -> bool:
-        dtype = self.avals[n].dtype
-        return dtype.kind in "fc" or dtype.name == "bfloat16"
 
     def from_backward(self, start: int, stop: int) -> set[int]:
         """Return the values that depend on a gradient between two entries."""

@@ -128,7 +128,7 @@ FORMULAS: dict[str, dict[str, Formula]] = {
     "mean": {"input": of_mean},
     "clone": {"input": lambda s: s.g},
     "contiguous": {"input": lambda s: s.g},
-    "_to_copy": {"input": lambda s: _copied_back(s)},
+    "_to_copy": {"input": _copied_back},
     "t": {"input": lambda s: s.g.t()},
     "transpose": {"input": lambda s: s.g.transpose(s.static("dim0"), s.static("dim1"))},
     "swapaxes": {"input": lambda s: s.g.transpose(s.static("axis0"), s.static("axis1"))},

@@ -77,9 +77,9 @@ def gather(
     starts, shape = numbers.start_index_map, given[0].shape
     windows = _Windows(shape, slice_sizes, starts, batching)
     fills = mode == GatherScatterMode.FILL_OR_DROP
-    rows = _row_axis(shape, slice_sizes, starts, numbers.offset_dims, given[1].ndim - 1)
-    dropped = {*numbers.collapsed_slice_dims, *numbers.operand_batching_dims}
     batch = given[1].ndim - 1
+    rows = _row_axis(shape, slice_sizes, starts, numbers.offset_dims, batch)
+    dropped = {*numbers.collapsed_slice_dims, *numbers.operand_batching_dims}
     alone = tuple(batch + dim for dim in dropped)
     offsets = range(batch, batch + len(slice_sizes) - len(dropped))
     other = _filler(made[0].dtype) if fill_value is None else fill_value
