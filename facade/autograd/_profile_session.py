@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import shutil
 import tempfile
@@ -98,7 +99,7 @@ class _Reader:
     def __init__(self, record_shapes: bool) -> None:
         self.events: list[FunctionEvent] = []
         self.device: str | None = None
-        self._shapes, self._threads = record_shapes, 0
+        self._shapes, self._threads, self._numbers = record_shapes, 0, itertools.count()
         self._ops: dict[str, Mapping[str, Op] | None] = {}
 
     def plane(self, plane: Any) -> None:
@@ -134,8 +135,9 @@ class _Reader:
             return
         start = raw.start_ns / 1e3
         end = start + raw.duration_ns / 1e3
-        number = len(self.events)
-        yield FunctionEvent(number, name, self._threads, start, end, on_device=on_device, **known)
+        yield FunctionEvent(
+            next(self._numbers), name, self._threads, start, end, on_device=on_device, **known
+        )
 
     def _op(self, module: str, instruction: str) -> tuple[str, dict[str, Any]]:
         """Return the name of an instruction's op, and what is known of it."""

@@ -84,6 +84,11 @@ def test_ops_are_counted_by_name(found: profile) -> None:
     assert found.key_averages().total_average().self_cpu_time_total == pytest.approx(own)
 
 
+def test_events_have_numbers_of_their_own(found: profile) -> None:
+    numbers = [event.id for event in found.events()]
+    assert len({*numbers}) == len(numbers) > 0
+
+
 def test_ops_have_modules_and_lines(found: profile) -> None:
     modules = {event.key: event for event in found.by_module()}
     assert {"Net.layers.0", "Net.layers.1", "Net/the head", "Net", "<none>"} & {*modules}
