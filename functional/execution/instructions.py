@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
-from ..lowering.scopes import Scope, read_scope, scopes_of
+from ..lowering.scopes import Scope, line_of, read_scope, scopes_of
 from ..program.program import Node, Program
 
 _COMPUTATION = r"^(?:ENTRY )?%?([\w.\-]+) .*\{$"
@@ -71,16 +71,14 @@ def _known_ops(program: Program) -> dict[Any, Any]:
     found: dict[Any, Any] = {}
     paths = Counter(scopes := scopes_of(program))
     for scope, entry in zip(scopes, program.entries, strict=True):
-        if isinstance(entry, Node) and (read := read_scope(f"{scope}/")) is not None:
-            where = entry.where
-            if entry.primal is not None:
-                where = program.entries[entry.primal].where or where
+        if isinstance(entry, Node) and (read := read_scope(scope)) is not None:
+            file, number = line_of(entry, program)
             shapes = tuple([tuple(avals[i].shape) for i in entry.inputs])
             key = read.op, read.file, read.line
             before = found.get(key)
             if before is not None and before[1] != shapes:
                 shapes = ()
-            found[key] = (where[0], where[1]), shapes, paths[scope]  # type: ignore[index]
+            found[key] = (file, number), shapes, paths[scope]
         avals += entry.avals
     return found
 

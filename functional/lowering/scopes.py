@@ -45,15 +45,18 @@ def scopes_of(program: Program) -> list[str]:
 
 
 def _scope(node: Node, program: Program) -> str:
-    where, name = node.where, op_name(node.call)
-    primal = program.entries[node.primal] if node.primal is not None else None
-    if isinstance(primal, Node) and primal.where is not None:
-        where = primal.where
+    where, name = line_of(node, program), op_name(node.call)
     if where is None:
         return ""
     around = "/".join([re.sub(_NO_NAMES, "", x) for x in getattr(where, "scopes", ())])
     line = f"{PurePath(where[0]).name or '?'}:{where[1]} {name}"
     return f"{around}/{line}" if around else line
+
+
+def line_of(node: Node, program: Program) -> Any:
+    """Return the user's file and line of an op; of a gradient that of what it differentiates."""
+    primal = program.entries[node.primal] if node.primal is not None else None
+    return (primal.where if isinstance(primal, Node) else None) or node.where
 
 
 def op_name(call: Any) -> str:
