@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Any
 from weakref import ref
 
-from leafax.functional.program.meta import META
-
 from ..._core.trie import EXTERNAL, LEAF, State, Trace, Value, resting
 from ..._rules.saved_columns import saved_places
 from ..._tracing.inputs import from_array
@@ -26,7 +24,8 @@ def save_residuals(trace: Trace, recipe: Any, outcome: Any, live: list[Any]) -> 
     """
     plan: ResidualPlan = recipe.saves
     counters = _version_counters(trace, plan, live)
-    residuals = iter(recipe.plan.side.residuals)
+    kept = [state for state, _ in plan.residuals]
+    residuals = dict(zip(kept, recipe.plan.side.residuals, strict=True))
     nodes = [node_of(trace, s) for s in plan.states]
     for node in nodes:
         node.next_edges()
@@ -54,8 +53,8 @@ def save_residuals(trace: Trace, recipe: Any, outcome: Any, live: list[Any]) -> 
             else:
                 out = -1 - index
                 saved[index] = _saved_result(trace, recipe, outcome, counters, holders, state, out)
-        if state.call.residuals and state.values[0].device is not META:
-            residual = next(residuals)
+        residual = residuals.get(state)
+        if residual is not None:
             node.residual = (residual, residual.arrays(outcome.residuals))
         for index in node.packed or ():
             saved.pop(index, None)
