@@ -109,7 +109,7 @@ def memory_allocated(device: Any = None, /) -> int:
 
 
 def max_memory_allocated(device: Any = None, /) -> int:
-    """Return the bytes that arrays took at most since the process started."""
+    """Return the most bytes that arrays took on a GPU; see `cuda.max_memory_allocated`."""
     _need()
     return _cuda.max_memory_allocated(device)
 

@@ -57,8 +57,17 @@ _NAMES = {  # PyTorch's, and XLA's
 _peaks: dict[Any, tuple[int, int]] = {}
 
 
-def _statistics(device: Any) -> dict[str, int]:
+def _of_xla(device: Any) -> dict[str, int]:
     return find_gpu(device).memory_stats() or {} if list_gpus() else {}
+
+
+def _statistics(device: Any) -> dict[str, int]:
+    """Return XLA's statistics of a GPU, with the peak since somebody asked to begin anew."""
+    found = _of_xla(device)
+    most, then = _peaks.get(find_gpu(device), (-1, 0)) if found else (-1, 0)
+    if found.get("peak_bytes_in_use", 0) > most:
+        return found
+    return found | {"peak_bytes_in_use": max(found.get("bytes_in_use", 0), then)}
 
 
 def memory_allocated(device: Any = None) -> int:
@@ -73,14 +82,7 @@ def max_memory_allocated(device: Any = None) -> int:
     grown; if not, the greater of what is in use now and what was then is told, which the peak
     between the two may have passed.
     """
-    return _most(_statistics(device), find_gpu(device) if list_gpus() else None)
-
-
-def _most(found: dict[str, int], gpu: Any) -> int:
-    most, then = int(found.get("peak_bytes_in_use", 0)), _peaks.get(gpu)
-    if then is None or most > then[0]:
-        return most
-    return max(int(found.get("bytes_in_use", 0)), then[1])
+    return int(_statistics(device).get("peak_bytes_in_use", 0))
 
 
 def memory_reserved(device: Any = None) -> int:
@@ -96,7 +98,7 @@ def max_memory_reserved(device: Any = None) -> int:
 def reset_peak_memory_stats(device: Any = None) -> None:
     """Begin anew to look for the most memory that is used; see `max_memory_allocated`."""
     if list_gpus():
-        found = _statistics(device)
+        found = _of_xla(device)
         _peaks[find_gpu(device)] = (
             int(found.get("peak_bytes_in_use", 0)), int(found.get("bytes_in_use", 0))
         )  # fmt: skip
@@ -137,8 +139,6 @@ def memory_stats(device: Any = None) -> OrderedDict[str, int]:
     """Return the statistics of a GPU's memory under PyTorch's names, none without one."""
     found = _statistics(device)
     names = {name: int(found.get(xla, 0)) for name, xla in _NAMES.items()} if found else {}
-    if names:
-        names["allocated_bytes.all.peak"] = _most(found, find_gpu(device))
     return OrderedDict(sorted(names.items()))
 
 
