@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
+
+from ._switches import exchange
 
 _enabled = True
 
@@ -13,11 +16,9 @@ def is_available() -> bool:
     return False
 
 
-def set_flags(_enabled: bool) -> tuple[bool]:
+def set_flags(_enabled: bool) -> tuple[Any, ...]:
     """Set the switch, and return what it was."""
-    before = globals()["_enabled"]
-    globals()["_enabled"] = _enabled
-    return (before,)
+    return exchange(globals(), _enabled=_enabled)
 
 
 @contextmanager
