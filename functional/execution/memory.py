@@ -49,10 +49,11 @@ def check_memory(executable: Any, program: Program) -> None:
     sizes = _analysis(executable)
     if sizes is None:
         return  # this backend does not tell
-    needed, has = int(sizes.temp_size_in_bytes), device_memory()
+    device = _device_of(executable)
+    needed, has = int(sizes.temp_size_in_bytes), device_memory(device)
     if has is not None and needed > has:
         raise OutOfMemoryError(
-            f"{_device_name()} out of memory. This program needs {spell_bytes(needed)} for "
+            f"{_device_name(device)} out of memory. This program needs {spell_bytes(needed)} for "
             f"temporary values, and the device has {spell_bytes(has)}. {describe_largest(program)}"
         )
 
@@ -78,9 +79,8 @@ def as_out_of_memory(
             f"{spell_bytes(sizes.output_size_in_bytes - sizes.alias_size_in_bytes)} for results, "
             f"beside {spell_bytes(sizes.argument_size_in_bytes)} of inputs."
         )
-    found = OutOfMemoryError(
-        f"{_device_name()} out of memory. {told} {describe_largest(program)}".rstrip()
-    )
+    name = _device_name(None if executable is None else _device_of(executable))
+    found = OutOfMemoryError(f"{name} out of memory. {told} {describe_largest(program)}".rstrip())
     for note in getattr(error, "__notes__", ()):
         found.add_note(note)
     return found
@@ -130,6 +130,13 @@ def _analysis(executable: Any) -> Any:
         return None
 
 
+def _device_of(executable: Any) -> Any:
+    """Return a device that a compiled program runs on, of this process."""
+    for sharding in jax.tree.leaves(executable.output_shardings):
+        return next(iter(sharding.addressable_devices))
+    return jax.local_devices()[0]
+
+
 def _device_name(device: Any = None) -> str:
     """Return the name of a device's kind, as PyTorch has it in its messages."""
     platform = str(getattr(device, "platform", None) or jax.default_backend())
@@ -174,9 +181,8 @@ def _inner(jaxpr: Jaxpr) -> list[Any]:
     return found
 
 
-def device_memory() -> int | None:
-    """Return the bytes of memory of the default device; None if it does not tell."""
-    device = jax.local_devices()[0]
+def device_memory(device: Any) -> int | None:
+    """Return the bytes of memory of a device; None if it does not tell."""
     if device.platform == "cpu":
         try:
             return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") + _swap()

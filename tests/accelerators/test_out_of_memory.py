@@ -1,6 +1,7 @@
 """Memory that is short: an error in PyTorch's words, which says what holds memory."""
 
 import re
+from types import SimpleNamespace
 from typing import Any
 
 import jax
@@ -10,7 +11,8 @@ import pytest
 import leafax
 from leafax._core.run_log import STEP, plans
 from leafax._runtime.held_memory import held_memory
-from leafax.functional.execution.memory import copy_to
+from leafax.functional.execution.memory import check_memory, copy_to
+from leafax.functional.program.program import Program
 
 SHORT = "RESOURCE_EXHAUSTED: Out of memory while trying to allocate 21474836480 bytes."
 
@@ -80,6 +82,20 @@ def test_a_step_that_runs_out_of_memory_says_what_held_it(monkeypatch: Any) -> N
     assert it.w.tolist() == before  # nothing was changed
     it.step()
     assert it.w.tolist() != before
+
+
+def test_a_program_is_measured_by_the_device_that_it_runs_on() -> None:
+    gpu = SimpleNamespace(platform="gpu", memory_stats=lambda: {"bytes_limit": 1 << 20})
+    compiled = SimpleNamespace(
+        memory_analysis=lambda: SimpleNamespace(temp_size_in_bytes=2 << 20),
+        output_shardings=[SimpleNamespace(addressable_devices=(gpu,))],
+    )
+    with pytest.raises(leafax.OutOfMemoryError) as found:
+        check_memory(compiled, Program([], []))
+    assert str(found.value).startswith(
+        "CUDA out of memory. This program needs 2.0 MiB for temporary values, and the device has "
+        "1.0 MiB."
+    )
 
 
 def test_errors_are_known_by_pytorchs_names() -> None:
