@@ -125,15 +125,9 @@ class DeviceMesh:
 
     def get_local_rank(self, mesh_dim: int | str | None = None) -> int:
         """Return the place of this process's first device along a dimension."""
-        if mesh_dim is None:
-            if self.ndim > 1:
-                raise RuntimeError(
-                    f"Found the DeviceMesh have {self.ndim} dimensions",
-                    "Optional kwarg `mesh_dim` needs to be specified when device_mesh.ndim > 1.",
-                )
-            mesh_dim = 0
+        axis = self._axis(mesh_dim)
         place = self.get_coordinate()
-        return -1 if place is None else place[self.axes.index(self._axis(mesh_dim))]
+        return -1 if place is None else place[self.axes.index(axis)]
 
     def get_rank(self) -> int:
         """Return the number of this process among all."""
@@ -145,25 +139,23 @@ class DeviceMesh:
         Raises:
           RuntimeError: the mesh has several dimensions, and none is named.
         """
-        if mesh_dim is None and self.ndim > 1:
-            raise RuntimeError(
-                f"Found the DeviceMesh have {self.ndim} dimensions",
-                "Optional kwarg `mesh_dim` needs to be specified when device_mesh.ndim > 1.",
-            )
-        axis = self._axis(0 if mesh_dim is None else mesh_dim)
-        along = DeviceMesh.from_jax(self.jax, (axis,))._devices()
+        along = DeviceMesh.from_jax(self.jax, (self._axis(mesh_dim),))._devices()
         whole = default_group() if is_initialized() else ProcessGroup()
-        ranks = tuple(sorted({d.process_index for d in along.flat}))
-        if ranks == whole.ranks:
-            return whole
-        place = ranks.index(whole.rank()) if whole.rank() in ranks else -1
-        return ProcessGroup(whole.backend, ranks, place, f"mesh {ranks}", whole.seconds)
+        return whole.part(tuple(sorted({d.process_index for d in along.flat})))
 
     def get_all_groups(self) -> list[ProcessGroup]:
         """Return the group of each dimension."""
         return [self.get_group(a) for a in self.axes]
 
-    def _axis(self, mesh_dim: int | str) -> str:
+    def _axis(self, mesh_dim: int | str | None) -> str:
+        """Return the name of a dimension, the only one for None."""
+        if mesh_dim is None:
+            if self.ndim > 1:
+                raise RuntimeError(
+                    f"Found the DeviceMesh have {self.ndim} dimensions",
+                    "Optional kwarg `mesh_dim` needs to be specified when device_mesh.ndim > 1.",
+                )
+            mesh_dim = 0
         if isinstance(mesh_dim, str):
             if mesh_dim not in self.axes:
                 raise KeyError(

@@ -23,7 +23,7 @@ class ProcessGroup:
     Args:
       backend: what programs named when they made it.
       ranks: the processes' numbers among all, ascending.
-      place: which of them this one is, -1 for none.
+      rank: the number of this one among all.
       name: the group's name, another one for each.
       seconds: how long it waits for processes that do not come.
     """
@@ -32,21 +32,22 @@ class ProcessGroup:
         self,
         backend: str = "gloo",
         ranks: tuple[int, ...] = (0,),
-        place: int = 0,
+        rank: int = 0,
         name: str = "default_pg",
         seconds: float = 1800.0,
     ) -> None:
         self.backend = backend
         self.ranks = ranks
         self.seconds = seconds
-        self._place = place
+        self._rank = rank
+        self._parts: dict[tuple[int, ...], ProcessGroup] = {}
         self._name = name
         self._mesh: Any = None
         self._calls: dict[str, int] = {}
 
     def rank(self) -> int:
-        """Return the number of this process in the group."""
-        return self._place
+        """Return the number of this process in the group, -1 if it is not in it."""
+        return self.ranks.index(self._rank) if self._rank in self.ranks else -1
 
     def size(self) -> int:
         """Count the processes."""
@@ -73,6 +74,15 @@ class ProcessGroup:
                 (len(devices),), ("rank",), (jax.sharding.AxisType.Auto,), devices=devices
             )
         return self._mesh
+
+    def part(self, ranks: tuple[int, ...]) -> ProcessGroup:
+        """Return the group of some of these processes: the same each time, as it counts calls."""
+        if ranks == self.ranks:
+            return self
+        if ranks not in self._parts:
+            name = f"mesh {ranks}"
+            self._parts[ranks] = ProcessGroup(self.backend, ranks, self._rank, name, self.seconds)
+        return self._parts[ranks]
 
     def next_call(self, what: str) -> str:
         """Return a name for what all processes of the group do next, the same in each."""
@@ -146,5 +156,5 @@ def make_group(ranks: tuple[int, ...], backend: str, seconds: float | None) -> P
             "The new group's rank should be within the world_size set by init_process_group"
         )
     ranks = tuple(sorted(ranks))
-    place = ranks.index(whole.rank()) if whole.rank() in ranks else -1
-    return ProcessGroup(backend, ranks, place, name, whole.seconds if seconds is None else seconds)
+    seconds = whole.seconds if seconds is None else seconds
+    return ProcessGroup(backend, ranks, whole.rank(), name, seconds)
