@@ -44,7 +44,8 @@ def recv(
     place = place_in_group(pg, src, group_src, "recv")
     if place == pg.rank():
         raise ValueError(_SELF.format(kind="source"))
-    _receive(pg, tensor, place, tag)
+    check_tensor(tensor, "tensor")
+    _receiving(pg, tensor, place, tag).wait()
     return pg.ranks[place]
 
 
@@ -90,7 +91,7 @@ def irecv(
     if pg is None:
         return None
     place = place_in_group(pg, src, group_src, "irecv")
-    return _Receiving(lambda: _receive(pg, tensor, place, tag))
+    return _receiving(pg, tensor, place, tag)
 
 
 class P2POp:
@@ -129,9 +130,13 @@ _SELF = (
 )
 
 
-def _receive(group: ProcessGroup, tensor: Any, place: int, tag: int) -> None:
-    check_tensor(tensor, "tensor")
+def _receiving(group: ProcessGroup, tensor: Any, place: int, tag: int) -> _Receiving:
+    """Return what waits for the next tensor of a process: the order is that of these calls."""
     name = group.next_call(f"from {place} to {group.rank()} tag {tag}")
+    return _Receiving(lambda: _receive(group, tensor, place, name))
+
+
+def _receive(group: ProcessGroup, tensor: Any, place: int, name: str) -> None:
     try:
         data = store().blocking_key_value_get_bytes(name, int(group.seconds * 1000))
     except Exception as error:

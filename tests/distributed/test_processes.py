@@ -76,6 +76,10 @@ def test_sends_between_programs_of_one_process(both: list[dict[str, Any]]) -> No
     assert both[1]["point_to_point"] == [0, [0, 1, 2], 6]
 
 
+def test_receives_keep_the_order_of_their_calls(both: list[dict[str, Any]]) -> None:
+    assert both[1]["late_waits"] == [1.0, 2.0]
+
+
 def test_groups(both: list[dict[str, Any]]) -> None:
     outside = "Running all_reduce on global rank 0 which does not belong to the given group."
     assert both[0]["groups"] == [-1, -1, [outside], [0, 1], 0]
@@ -147,7 +151,7 @@ def test_a_mesh_over_both_processes(both: list[dict[str, Any]]) -> None:
         whole = list(range(8))
         assert found["tensor"] == [whole, whole[4 * r : 4 * r + 4]]
         assert found["joined"] == [0, 0, 1, 1] and found["place"] == [2 * r, 0]
-        assert found["group"] == 2 and found["own"] == 1
+        assert found["group"] == 2 and found["own"] == 1 and found["kept"]
 
 
 def test_a_process_that_dies_is_an_error_in_the_other(both: list[dict[str, Any]]) -> None:

@@ -109,6 +109,19 @@ def point_to_point() -> list[Any]:
     return [sender, n.tolist(), total]
 
 
+def late_waits() -> list[float]:
+    """Wait for what process 0 sent last before what it sent first."""
+    tensors = [leafax.zeros(1), leafax.zeros(1)]
+    if dist.get_rank() == 0:
+        for t, number in zip(tensors, (1.0, 2.0), strict=True):
+            dist.send(t + number, 1)
+    else:
+        works = [dist.irecv(t, 0) for t in tensors]
+        for work in reversed(works):
+            assert work is not None and work.wait()
+    return [t.item() for t in tensors]
+
+
 def groups() -> list[Any]:
     """Reduce within a group of one process, and ask a group for its ranks."""
     second = dist.new_group([1])
@@ -267,6 +280,7 @@ def over_all_devices() -> dict[str, Any]:
         "saved": {name: list(value.numpy().shape) for name, value in saved.items()},
         "joined": joined.full_tensor().tolist(), "place": mesh.get_coordinate(),
         "group": mesh.get_group("dp").size(), "own": mesh.get_group("tp").size(),
+        "kept": mesh.get_group("tp") is mesh["tp"].get_group(),
     }  # fmt: skip
 
 
@@ -287,7 +301,7 @@ def _devices(t: Any) -> int:
 
 
 SCENES = (
-    collectives, point_to_point, groups, gradients_of_collectives, data_parallel,
+    collectives, point_to_point, late_waits, groups, gradients_of_collectives, data_parallel,
     without_averages, unused_parameters, buffers_and_shapes, synchronized_norms,
     fully_sharded, over_all_devices, death,
 )  # fmt: skip
