@@ -6,6 +6,7 @@ Each contender runs in a process of its own, whose first step and peak of memory
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import json
 import os
@@ -83,9 +84,10 @@ def measure(program: str, name: str, device: str, precision: str, size: str, ste
     }  # fmt: skip
 
 
-def _kept(batch: Callable[[int], Any]) -> Callable[[int], Any]:
-    made = [batch(i) for i in range(BATCHES)]
-    return lambda i: made[i % BATCHES]
+def kept(batch: Callable[[int], Any], number: int = BATCHES) -> Callable[[int], Any]:
+    """Return the first batches as the library holds them, made once and used again."""
+    made = [batch(i) for i in range(number)]
+    return lambda i: made[i % number]
 
 
 def _by_hand(program: str, device: str, precision: str, name: str) -> Any:
@@ -101,7 +103,7 @@ def _by_hand(program: str, device: str, precision: str, name: str) -> Any:
     )
     module = convnet_by_hand if "convnet" in program else handwritten
     step, state, batch = getattr(module, _maker(program))()
-    batch, held = _kept(lambda i: jax.device_put(batch(i))), [state]
+    batch, held = kept(lambda i: jax.device_put(batch(i))), [state]
 
     def run(i: int) -> float:
         held[0], loss = step(held[0], batch(i))
@@ -120,13 +122,7 @@ def _in_leafax(program: str, device: str, precision: str, name: str) -> Any:
 
     import leafax
 
-    leafax.set_default_device(device)
-    leafax.set_float32_matmul_precision(precision)
-    leafax.backends.cudnn.allow_tf32 = precision == "high"
-    module = leafax_programs("convnet_torch" if "convnet" in program else "torch_eager")
-    step, state, batch = getattr(module, _maker(program))()
-    step = _under_autocast(step, leafax, device) if "bfloat16" in program else step
-    made = _kept(lambda i: [x.to(device) for x in batch(i)])
+    step, state, made = _imperative(leafax, leafax_programs, program, device, precision)
     leafax.explain(clear=True)
     if name == "leafax.compile":
         compiled = leafax.compile(lambda given: step(state, given)[1])
@@ -141,17 +137,21 @@ def _in_torch(program: str, device: str, precision: str, name: str) -> Any:
 
     if device != "cpu" and not (device == "cuda" and torch.cuda.is_available()):
         return None
-    import convnet_torch
-    import torch_eager
-
-    torch.set_default_device(device)
-    torch.set_float32_matmul_precision(precision)
-    torch.backends.cudnn.allow_tf32 = precision == "high"
-    module = convnet_torch if "convnet" in program else torch_eager
-    step, state, batch = getattr(module, _maker(program))()
-    step = _under_autocast(step, torch, device) if "bfloat16" in program else step
-    made = _kept(lambda i: [x.to(device) for x in batch(i)])
+    step, state, made = _imperative(torch, importlib.import_module, program, device, precision)
     return lambda i: step(state, made(i))[1].item()
+
+
+def _imperative(
+    library: Any, programs: Callable[[str], Any], program: str, device: str, precision: str
+) -> tuple[Any, Any, Callable[[int], Any]]:
+    """Return the step, the state and the batches of a program in torch, or in leafax as torch."""
+    library.set_default_device(device)
+    library.set_float32_matmul_precision(precision)
+    library.backends.cudnn.allow_tf32 = precision == "high"
+    module = programs("convnet_torch" if "convnet" in program else "torch_eager")
+    step, state, batch = getattr(module, _maker(program))()
+    step = _under_autocast(step, library, device) if "bfloat16" in program else step
+    return step, state, kept(lambda i: [x.to(device) for x in batch(i)])
 
 
 def _under_autocast(step: Any, library: Any, device: str) -> Any:
@@ -214,6 +214,13 @@ def rows(program: str, device: str, precision: str, size: str, steps: int) -> li
     return lines
 
 
+def commit() -> str:
+    """Return the number of the commit that is measured."""
+    command = ["git", "rev-parse", "--short", "HEAD"]
+    told = subprocess.run(command, cwd=HERE, capture_output=True, text=True)
+    return told.stdout.strip() or "unknown"
+
+
 def report(chosen: list[str], device: str, precision: str, size: str, steps: int) -> str:
     """Return the whole file of results."""
     code = (
@@ -223,9 +230,6 @@ def report(chosen: list[str], device: str, precision: str, size: str, steps: int
     about = subprocess.run(
         [sys.executable, "-c", code, device], capture_output=True, text=True, check=True
     )
-    commit = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], cwd=HERE, capture_output=True, text=True
-    )
     sizes = ", ".join(f"{k.lower()} {v}" for k, v in SIZES[size].items())
     where = "process" if device == "cpu" else "device"
     lines = [
@@ -234,7 +238,7 @@ def report(chosen: list[str], device: str, precision: str, size: str, steps: int
         "its own; the loss is read every step; batches are on the device before. Ratios below 1: "
         f"leafax is faster. Compiles are those of the first {WARM} steps, then of all others; "
         f"memory is the peak of the {where}.", "",
-        f"Commit {commit.stdout.strip() or 'unknown'}, {about.stdout.strip()}, Python "
+        f"Commit {commit()}, {about.stdout.strip()}, Python "
         f"{platform.python_version()}, float32 precision {precision!r}, {steps} steps; {sizes}.",
         "", *HEAD,
     ]  # fmt: skip

@@ -18,7 +18,6 @@ import importlib.util
 import os
 import platform
 import statistics
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -49,6 +48,7 @@ import leafax  # noqa: E402
 
 LAYERS = ("resnet", "encoder")  # models of `nn`, of `layers_torch.py`
 WARM = 5
+KEPT = 32  # batches that are tensors already
 WARM_CHAIN = 50  # a chain of 2000 ops runs op by op until that has cost a part of compiling it
 COMPILED = "leafax.compile"
 TENSORS = "-tensors"  # ends the name of a program whose batches are tensors already
@@ -61,20 +61,11 @@ class Contender(NamedTuple):
     run: Callable[[int], float]
 
 
-KEPT = 32  # batches that are tensors already
-
-
-def kept(batch: Callable[[int], Any]) -> Callable[[int], Any]:
-    """The batches as the library holds them, made once and used again."""
-    made = [batch(i) for i in range(KEPT)]
-    return lambda i: made[i % KEPT]
-
-
 def handwritten_contender(make: Callable[[], Any], keep: bool = False) -> Contender:
     step, state, batch = make()
     if keep:
         arrays = batch
-        batch = kept(lambda i: jax.device_put(arrays(i)))
+        batch = devices.kept(lambda i: jax.device_put(arrays(i)), KEPT)
     held = [state]
 
     def run(i: int) -> float:
@@ -87,7 +78,7 @@ def handwritten_contender(make: Callable[[], Any], keep: bool = False) -> Conten
 
 def imperative_contender(name: str, make: Callable[[], Any], keep: bool = False) -> Contender:
     step, state, batch = make()
-    batch = kept(batch) if keep else batch
+    batch = devices.kept(batch, KEPT) if keep else batch
     held = [state]
 
     def run(i: int) -> float:
@@ -100,7 +91,7 @@ def imperative_contender(name: str, make: Callable[[], Any], keep: bool = False)
 def compiled_contender(make: Callable[[], Any], keep: bool = False) -> Contender:
     """The same program, its step given to `leafax.compile`."""
     step, state, batch = make()
-    batch = kept(batch) if keep else batch
+    batch = devices.kept(batch, KEPT) if keep else batch
     compiled = leafax.compile(lambda given: step(state, given)[1])
     return Contender(COMPILED, lambda i: float(compiled(batch(i)).item()))
 
@@ -269,16 +260,13 @@ def measure_memory() -> list[str]:
 
 
 def header() -> list[str]:
-    commit = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], cwd=HERE, capture_output=True, text=True
-    ).stdout.strip()
     return [
         "# Results",
         "",
         "Written by `python benchmarks/run.py`. Ratios are leafax over the other, medians of "
         "pairs timed in turns in one run; below 1 leafax is faster.",
         "",
-        f"Commit {commit or 'unknown'}, jax {jax.__version__} on {jax.default_backend()}, "
+        f"Commit {devices.commit()}, jax {jax.__version__} on {jax.default_backend()}, "
         f"Python {platform.python_version()}, {os.cpu_count()} cores, load "
         f"{os.getloadavg()[0]:.1f} when it began, numpy {np.__version__}.",
         "",
