@@ -14,6 +14,7 @@ from ._tensors import (
     Work,
     arrays_of,
     check_count,
+    check_only_at,
     check_tensor,
     check_tensors,
     done,
@@ -185,12 +186,9 @@ def gather(
     if pg is None:
         return None
     place = place_in_group(pg, dst, group_dst, "gather")
-    if (here := pg.rank() == place) and not gather_list:
-        raise ValueError("Argument ``gather_list`` must be specified on destination rank.")
-    if not here and gather_list:
-        raise ValueError("Argument ``gather_list`` must NOT be specified on non-destination ranks.")
+    check_only_at(pg.rank() == place, gather_list, "gather_list", "destination")
     into = gather_list or []
-    if here:
+    if into:
         check_tensors(into, "gather_list")
         check_count(into, pg, "gather")
     if pg.size() == 1:
@@ -212,11 +210,8 @@ def scatter(
     if pg is None:
         return None
     place = place_in_group(pg, src, group_src, "scatter")
-    if (here := pg.rank() == place) and not scatter_list:
-        raise ValueError("Argument ``scatter_list`` must be specified on source rank.")
-    if not here and scatter_list:
-        raise ValueError("Argument ``scatter_list`` must NOT be specified on non-source ranks.")
-    given = scatter_list if here and scatter_list else [tensor] * pg.size()
+    check_only_at(pg.rank() == place, scatter_list, "scatter_list", "source")
+    given = scatter_list or [tensor] * pg.size()
     check_tensors(given, "scatter_list")
     check_count(given, pg, "scatter")
     arrays = arrays_of(given)

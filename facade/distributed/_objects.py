@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .._core.processes.objects import gather_objects
-from ._tensors import member, place_in_group
+from ._tensors import check_only_at, member, place_in_group
 
 __all__ = [
     "all_gather_object", "broadcast_object_list", "gather_object", "scatter_object_list",
@@ -28,10 +28,7 @@ def gather_object(
     if pg is None:
         return
     place = place_in_group(pg, dst, group_dst, "gather_object")
-    if (here := pg.rank() == place) and not object_gather_list:
-        raise ValueError("Argument ``gather_list`` must be specified on destination rank.")
-    if not here and object_gather_list:
-        raise ValueError("Argument ``gather_list`` must NOT be specified on non-destination ranks.")
+    check_only_at(pg.rank() == place, object_gather_list, "gather_list", "destination")
     found = gather_objects(pg, obj, "gather_object")
     if object_gather_list:
         object_gather_list[: pg.size()] = found

@@ -73,6 +73,21 @@ def check_count(tensors: Sequence[Any], group: ProcessGroup, what: str) -> None:
         )
 
 
+def check_only_at(here: bool, given: Any, name: str, which: str) -> None:
+    """Raise as PyTorch does if the process of a list lacks it, or another one has it.
+
+    Args:
+      here: this is the process.
+      given: the list, or None.
+      name: the argument's.
+      which: the process's part: `source` or `destination`.
+    """
+    if here and not given:
+        raise ValueError(f"Argument ``{name}`` must be specified on {which} rank.")
+    if not here and given:
+        raise ValueError(f"Argument ``{name}`` must NOT be specified on non-{which} ranks.")
+
+
 def arrays_of(tensors: Sequence[Any]) -> list[Any]:
     """Return the arrays of tensors, whose program runs."""
     return [t.detach().jax() for t in tensors]

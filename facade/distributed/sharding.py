@@ -67,7 +67,7 @@ def sharding_for(mesh: Any, spec: Any, shape: Iterable[int], name: str) -> Named
     sizes = dict(zip(mesh.axis_names, mesh.devices.shape, strict=True))
     taken: set[str] = set()
     for d, entry in enumerate(spec):
-        axes = _axes(entry)
+        axes = axes_of(entry)
         for axis in axes:
             if axis not in sizes:
                 known = ", ".join(f"{n!r} of {size}" for n, size in sizes.items())
@@ -199,7 +199,19 @@ def _over_processes(mesh: Any, spec: Any, t: Any, name: str) -> Any:
     return jax.make_array_from_process_local_data(sharding, np.asarray(array))
 
 
-def _axes(entry: Any) -> tuple[str, ...]:
+def axes_of(entry: Any) -> tuple[str, ...]:
+    """Return the axes of a mesh that an entry of a spec names.
+
+    Args:
+      entry: for one dimension: an axis, several in a tuple, or None.
+
+    Returns:
+      Their names, none for what nothing splits.
+
+    >>> from leafax.distributed.sharding import axes_of
+    >>> axes_of(None), axes_of("data"), axes_of(("data", "model"))
+    ((), ('data',), ('data', 'model'))
+    """
     if entry is None or entry is PartitionSpec.UNCONSTRAINED:
         return ()
     return entry if isinstance(entry, tuple) else (entry,)

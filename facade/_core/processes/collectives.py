@@ -14,10 +14,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax._src.array import (
-    ArrayImpl,  # JAX has no public way to make an uncommitted array of another
-)
-from jax.sharding import NamedSharding, PartitionSpec, SingleDeviceSharding
+from jax.sharding import NamedSharding, PartitionSpec
+
+from leafax.functional.execution.several_devices import alone
 
 from .group import ProcessGroup
 from .reductions import REDUCTIONS, check_reduction, finished, network_errors
@@ -82,8 +81,7 @@ def _run(group: ProcessGroup, arrays: Sequence[Any], kind: str, place: int, what
         given = tuple(_globally(mesh, x) for x in arrays)
         with network_errors(what, group.size()):
             results = finished(_program(mesh, kind, place)(given))
-        split = kind in ("exchange", "scatter") or kind.startswith("scatter ")
-        return [_locally(y, x, split) for x, y in zip(arrays, results, strict=True)]
+        return [_locally(y, x, _gives_parts(kind)) for x, y in zip(arrays, results, strict=True)]
 
 
 @functools.cache
@@ -98,7 +96,6 @@ def _program(mesh: Any, kind: str, place: int) -> Any:
     }
     reduced = kind.removeprefix("scatter ")
     body = bodies[kind] if kind in bodies else REDUCTIONS[reduced]
-    split = kind in ("exchange", "scatter") or kind != reduced
 
     def collective(arrays: tuple[Any, ...]) -> list[Any]:
         if kind not in REDUCTIONS or len(arrays) == 1:
@@ -115,7 +112,12 @@ def _program(mesh: Any, kind: str, place: int) -> Any:
             return jax.lax.with_sharding_constraint(x, whole)
         return x
 
-    return jax.jit(collective, out_shardings=by_rank if split else whole)
+    return jax.jit(collective, out_shardings=by_rank if _gives_parts(kind) else whole)
+
+
+def _gives_parts(kind: str) -> bool:
+    """Tell whether each process has another part of the results."""
+    return kind == "exchange" or kind.startswith("scatter")
 
 
 def _by_dtype(arrays: Sequence[Any]) -> dict[Any, list[Any]]:
@@ -158,16 +160,9 @@ def _locally(y: Any, like: Any, split: bool) -> Any:
     if not isinstance(like, jax.Array):
         return np.asarray(here)
     if not like.committed:
-        return uncommitted(here, like)
+        (device,) = like.sharding.device_set
+        return alone(jax.device_put(here, device))
     where = like.sharding
     if like.shape != here.shape and isinstance(where, NamedSharding):
         where = NamedSharding(where.mesh, PartitionSpec())
     return jax.device_put(here, where)
-
-
-def uncommitted(x: Any, like: Any) -> Any:
-    """Return an array of one device as one that goes where others are, if `like` is such a one."""
-    (device,) = like.sharding.device_set
-    if x.device != device:
-        x = jax.device_put(x, device)
-    return ArrayImpl(x.aval, SingleDeviceSharding(device), [x], committed=False)

@@ -18,10 +18,12 @@ from jax.sharding import NamedSharding, PartitionSpec
 from ..._core.handle import Handle
 from ..._core.processes.group import default_group, is_initialized
 from ..._core.trie import local
+from ..._runtime.placing import shortened
 from ...nn.modules.module import Module
 from ...nn.parallel._gradient_average import GradientAverage
 from ...nn.parallel._local_devices import map_tensors, mesh_of, split_batch
 from ..device_mesh import DeviceMesh
+from ..sharding import axes_of
 from ..tensor._dtensor import distribute_tensors, is_on_mesh, sharding_at_rest
 
 _FOREIGN = (
@@ -83,8 +85,7 @@ class Sharded:
         found = sharding_at_rest(p)
         if found is None or found.mesh != self.mesh.jax:
             return False
-        names = [a for e in found.spec for a in (e if isinstance(e, tuple) else (e,))]
-        return self.mesh.axes[-1] in names
+        return any(self.mesh.axes[-1] in axes_of(entry) for entry in found.spec)
 
     def _sharding(self, p: Any, dim: int | None, split: bool) -> NamedSharding:
         """Return where a parameter goes: split along a dimension that the devices divide."""
@@ -93,7 +94,7 @@ class Sharded:
         spec: list[tuple[str, ...]] = [()] * len(shape)
         if found is not None and found.mesh == mesh:
             for i, entry in enumerate(found.spec):
-                spec[i] = entry if isinstance(entry, tuple) else (entry,) if entry else ()
+                spec[i] = axes_of(entry)
         longest = sorted(range(1, len(shape)), key=lambda i: -shape[i])
         dims = [*range(len(shape))[:1], *longest] if dim is None else [dim]
         for d in dims if split else ():
@@ -101,10 +102,7 @@ class Sharded:
             if shape[d] and shape[d] % parts == 0:
                 spec[d] = (*spec[d], axis)
                 break
-        entries = [e if len(e) > 1 else e[0] if e else None for e in spec]
-        while entries and entries[-1] is None:
-            entries.pop()
-        return NamedSharding(mesh, PartitionSpec(*entries))
+        return NamedSharding(mesh, shortened(PartitionSpec(*spec)))
 
     def before_call(self, args: Any, kwargs: Any) -> tuple[Any, Any]:
         """Return the arguments of a call of the module, its batch split; only for the outermost."""

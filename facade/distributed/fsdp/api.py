@@ -1,4 +1,4 @@
-"""PyTorch's `torch.distributed.fsdp.api`: settings that packages make; nothing reads them."""
+"""PyTorch's `torch.distributed.fsdp.api`: settings that packages make; few are read."""
 
 from __future__ import annotations
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from jax.sharding import NamedSharding, PartitionSpec
 
+from ..._runtime.placing import shortened
 from ..device_mesh import DeviceMesh
+from ..sharding import axes_of
 
 __all__ = ["Partial", "Placement", "Replicate", "Shard"]
 
@@ -108,16 +109,13 @@ def spec_of(mesh: DeviceMesh, placements: Sequence[Placement] | None, ndim: int)
                 f"leafax has no tensors whose parts are to be added, as {placement!r} says: XLA "
                 "adds them where a program needs the sum. Use Shard or Replicate"
             )
-    entries: list[Any] = [tuple(a) if len(a) > 1 else a[0] if a else None for a in axes]
-    while entries and entries[-1] is None:
-        entries.pop()
-    return PartitionSpec(*entries)
+    return shortened(PartitionSpec(*map(tuple, axes)))
 
 
 def placements_of(sharding: NamedSharding) -> tuple[Placement, ...]:
     """Return the placements along the axes of a sharding's mesh."""
     found: dict[str, Placement] = {}
     for dim, entry in enumerate(sharding.spec):
-        for axis in entry if isinstance(entry, tuple) else (entry,):
+        for axis in axes_of(entry):
             found[axis] = Shard(dim)
     return tuple(found.get(a, Replicate()) for a in sharding.mesh.axis_names)

@@ -50,13 +50,12 @@ def split_batch(inputs: Any, mesh: Mesh, dim: int = 0, axes: tuple[str, ...] = (
     Returns:
       The same, where other tensors lie as they did.
     """
-
     parts = math.prod(mesh.shape[a] for a in axes)
 
     def split(t: Any) -> Any:
         if not -t.dim() <= dim < t.dim() or t.shape[dim] == 0 or t.shape[dim] % parts:
             return t
-        spec = PartitionSpec(*[None] * (dim % t.dim()), axes if len(axes) > 1 else axes[0])
+        spec = PartitionSpec(*[None] * (dim % t.dim()), axes)
         return _split(t, NamedSharding(mesh, spec))
 
     return map_tensors(split, inputs)
