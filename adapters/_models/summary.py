@@ -58,12 +58,18 @@ class Summary:
 
     def __init__(self, rows: list[Row], shared_nbytes: int) -> None:
         self.rows, self.shared_nbytes = rows, shared_nbytes
-        self._spread = any(row.spec for row in rows)
-        self._header = (*HEADER, "spec") if self._spread else HEADER
         self.totals = [
             _together(f"total {kind}", kind, [row for row in rows if row.kind == kind])
             for kind in ("trainable", "frozen", "buffer")
         ]
+
+    @property
+    def _spread(self) -> bool:
+        return any(row.spec for row in self.rows)
+
+    @property
+    def _header(self) -> tuple[str, ...]:
+        return (*HEADER, "spec") if self._spread else HEADER
 
     def __iter__(self) -> Iterator[Row]:
         return iter(self.rows)
@@ -94,7 +100,8 @@ class Summary:
 
     def text(self) -> str:
         """Return the table as plain text, without rich."""
-        body, footer = [row.cells(self._spread) for row in self.rows], self._footer()
+        spread, footer = self._spread, self._footer()
+        body = [row.cells(spread) for row in self.rows]
         columns = zip(self._header, *body, *footer, strict=True)
         widths = [max(map(len, column)) for column in columns]
         rule = "  ".join("-" * width for width in widths)
@@ -115,8 +122,9 @@ class Summary:
         for i, name in enumerate(self._header):
             table.add_column(name, justify="right" if i in (4, 5) else "left", no_wrap=True)
         styles = {"trainable": "green", "frozen": "dim", "buffer": "dim italic"}
+        spread = self._spread
         for row in self.rows:
-            cells = tuple(cell.replace("[", r"\[") for cell in row.cells(self._spread))
+            cells = tuple(cell.replace("[", r"\[") for cell in row.cells(spread))
             table.add_row(*cells, style=styles[row.kind])
         table.add_section()
         for cells in self._footer():

@@ -286,7 +286,7 @@ def calls_of(model: Any) -> tuple[Any, list[Any]]:
         plain, own = model._pure("__call__", True, False), model._leaves
     else:
         view = model._view()
-        plain, own = model._pure(view, "__call__", True, None), view.leaves
+        plain, own = model._pure(view, "__call__", True, None, frozenset()), view.leaves
     pure, leaves = lora.adapted(plain, own, own, model._adapted_by())
     return pure, [t.jax() for t in leaves]
 
