@@ -50,7 +50,7 @@ def observe(t: Any, reason: str) -> Any:
         if local.cuts.aside or (away and t._stale is None):  # what is stale is read anew here
             array = compute(t) if local.cuts.aside else compute_elsewhere(t)
             check_faults()
-            return array
+            return observe(t, reason) if array is None else array
         if not away and (array := evaluate_beside(t, reason)) is not None:
             check_faults()
             return array

@@ -79,12 +79,17 @@ def compute_elsewhere(t: Any) -> Any:
     The values that it depends on are computed anew from that trace's inputs: they are
     immutable, so the other thread may go on. What of them may be needed again is remembered with
     the trace: of a thread that prepares data with a running mean, each batch takes one turn.
+
+    Returns:
+      its array; None if that thread has just written to its memory, from which it is to be read.
     """
     with sharing:
         wait_for(t)
         if t._array is not None:
             return t._array
         trace, value = t._trace, t._v
+        if trace is None and t._shares:
+            return None
         if trace.outcome.done:
             return salvage(t)
         part = _slice(trace, value.index)  # before that thread can run its program

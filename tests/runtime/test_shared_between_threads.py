@@ -14,6 +14,7 @@ from helpers.sameness import Log, same
 from helpers.threads import in_threads
 
 import leafax
+from leafax._runtime.recomputation import compute_elsewhere
 from leafax.autograd.graph import saved_tensors_hooks
 from leafax.utils.checkpoint import checkpoint
 
@@ -135,6 +136,15 @@ def test_gradients_add_up_in_one_leaf_over_many_steps(trains: bool) -> None:
         in_threads(6, train)
         assert shared.grad is not None
         assert shared.grad.tolist() == [2.0 * 20 * 21] * 5
+
+
+def test_a_tensor_that_another_thread_left_in_shared_memory_meanwhile() -> None:
+    """It was pending there when it was asked for, and is read from its memory once it is not."""
+    x = leafax.ones(3) * 2
+    x[:2].add_(1)
+    leafax.synchronize()
+    assert compute_elsewhere(x) is None
+    assert x.tolist() == [3.0, 3.0, 2.0]
 
 
 def test_steps_in_turns_of_several_threads() -> None:
