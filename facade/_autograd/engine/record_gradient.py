@@ -113,7 +113,8 @@ def _record_one(
 _alike: WeakValueDictionary[Any, ResidualCall] = WeakValueDictionary()
 
 
-def _residual_call(state: State, residual: Residual, given: Any, take: Any) -> ResidualCall:
+def residual_call(state: State, residual: Residual, given: Any, take: Any) -> ResidualCall:
+    """Return the gradient of a step from its residuals, as a call."""
     call = residual.calls.get((given, take))
     if call is None:
         have = [v for v in state.operands if v.requires_grad]
@@ -143,5 +144,5 @@ def record_residual(
     trace = local.trace
     values = [enter(from_array(a), trace) for a in arrays]
     values += [enter(c, trace) for c in cts]
-    call: Any = _residual_call(state, residual, given, take)
+    call: Any = residual_call(state, residual, given, take)
     return record_gradient(trace, call, values, None, False, strides)

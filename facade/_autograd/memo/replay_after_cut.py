@@ -22,6 +22,7 @@ from ..engine.task import GraphTask, accumulating
 from ..graph.edges import gradient_edge
 from ..graph.node import Node
 from ..graph.saved_value import Saved
+from .pass_at_once import accumulate, gradients, hardly_comes_again, is_small, note_known
 from .replay_backward import Gradients, held_gradients, is_undisturbed, ones_like, replay
 
 
@@ -31,7 +32,7 @@ class _Graph:
     Attributes:
       nodes: of ops, the first is the root.
       key: how they hang together, and what they save.
-      leaves: the tensors at the ends.
+      ends, leaves: what gradients are added at, and the tensors there.
       tensors, arrays: what the nodes saved, and arrays that their op left for its gradient.
       since: the `serial` of the first trace that recorded one of the nodes.
     """
@@ -39,6 +40,7 @@ class _Graph:
     def __init__(self) -> None:
         self.nodes: list[Any] = []
         self.key: tuple[Any, ...] = ()
+        self.ends: list[Any] = []
         self.leaves: list[Any] = []
         self.tensors: list[Any] = []
         self.arrays: list[Any] = []
@@ -70,12 +72,18 @@ def run(root: Any, keep_graph: bool) -> bool:
         operands = [*graph.tensors, *graph.arrays, one._array]
         step = trace.state.next.get(key)
         if step is not None:
+            note_known()
             if not is_uncut(step.state) or not step.take(trace, operands):
                 return False
             for node in graph.nodes if not keep_graph else ():
                 node.free()
             replay(trace, step, [graph.leaves[i] for i in step.effects.places])
             return True
+    if hardly_comes_again(key) and is_small(graph.nodes, graph.leaves):
+        if _compute_at_once(root, graph, keep_graph):
+            return True
+        if local.trace is not trace:
+            return False
     start, arrays, nbytes = trace.state, len(trace.arrays), trace.nbytes
     before = {id(t._grad) for t in graph.leaves if t._grad is not None}
     task = GraphTask([(edge, one)], keep_graph=keep_graph, create_graph=False)
@@ -95,6 +103,30 @@ def run(root: Any, keep_graph: bool) -> bool:
     return True
 
 
+def _compute_at_once(root: Any, graph: _Graph, keep_graph: bool) -> bool:
+    """Compute the gradients of `root` now; False, with at most a cut made, if NumPy cannot."""
+    edge = gradient_edge(root)
+    if any(node.trace is not None for node in graph.nodes):
+        local.runner.cut(_NEW)
+        edge = gradient_edge(root)
+        again = _graph(edge[0], local.trace)
+        if again is None or any(node.trace is not None for node in again.nodes):
+            return False
+        graph = again
+    if any(t._array is None for t in graph.tensors):
+        return False
+    found = gradients(*edge, graph.nodes, ones_like(root._v)._array)
+    if found is None:
+        return False
+    for node in graph.nodes if not keep_graph else ():
+        node.free()
+    accumulate(graph.ends, found)
+    return True
+
+
+_NEW = "backward() through a graph that hardly comes again"
+
+
 def _graph(root: Any, trace: Trace) -> _Graph | None:
     """Return the graph of a root; None if it is not plain, or what it saved was written to."""
     graph = _Graph()
@@ -109,6 +141,7 @@ def _graph(root: Any, trace: Trace) -> _Graph | None:
         if node.accumulates:
             if node.left is not None or node.hooked():
                 return None
+            graph.ends.append(node)
             graph.leaves.append(node.variable)
             places[node] = -len(graph.leaves)
             continue

@@ -34,12 +34,13 @@ class State:
         that take this step, each with the place where it begins.
       node_class: the class of its graph nodes, once one was asked for.
       again: whether a walk through what was freed reads anything, see `residual_plan.py`.
+      pulls: how NumPy computes its gradient at once, see `pass_at_once.py`.
     """
 
     __slots__ = (
         "__weakref__", "next", "parent", "entry", "values", "value", "count", "nodes", "depth",
         "mode", "where", "plans", "walks", "numbers", "operands", "used", "call", "saves", "lens",
-        "node_class", "again",
+        "node_class", "again", "pulls",
     )  # fmt: skip
 
     def __init__(self, parent: State | None, entry: Any, mode: Mode) -> None:
@@ -62,6 +63,7 @@ class State:
         self.lens: Any = None
         self.node_class: Any = None
         self.again: bool | None = None
+        self.pulls: dict[Any, Any] | None = None
         self.call: Any = getattr(entry, "call", None)
 
     def path(self) -> list[State]:
