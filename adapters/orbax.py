@@ -97,7 +97,8 @@ class Run:
         for name, part in self.parts.items():
             meta["parts"] |= packed_part(name, part, arrays)
             meta["kinds"][name] = type(part).__name__
-        meta["parts"]["/generator"] = pack(leafax.get_rng_state(), arrays, "/generator")
+        for name, generator in _generators():
+            meta["parts"][name] = pack(generator.get_state(), arrays, name)
         self._manager.save(
             step,
             args=ocp.args.Composite(
@@ -162,7 +163,9 @@ class Run:
                 )
                 _undo([undo[n] for n in names[: names.index(name) + 1]])
                 raise
-        leafax.set_rng_state(unpack(meta["parts"]["/generator"], arrays))
+        for name, generator in _generators():
+            if name in meta["parts"]:
+                generator.set_state(unpack(meta["parts"][name], arrays))
         return step
 
     def _arrays(self, step: int, now: dict[str, Any]) -> dict[str, Any]:
@@ -181,6 +184,12 @@ class Run:
 
     def _read(self, step: int, **args: Any) -> Any:
         return self._manager.restore(step, args=ocp.args.Composite(**args))
+
+
+def _generators() -> list[tuple[str, leafax.Generator]]:
+    """List the default generators with their names in checkpoints."""
+    found = leafax.random.generators_by_device()
+    return [(f"/generator/{w}" if w != "cpu" else "/generator", g) for w, g in found.items()]
 
 
 def _undo(steps: list[Undo]) -> None:

@@ -16,7 +16,7 @@ import jax
 import leafax
 from leafax.autograd.graph import RemovableHandle
 
-from .._models.calls import Pure, record, with_tensors
+from .._models.calls import Pure, key_of, record, with_tensors
 from .._models.select import matching, near
 from .backward_hooks import BackwardState
 from .boundary import Boundary
@@ -150,7 +150,7 @@ class Watchers:
             tuple(h.pattern for h in parts if h.kind == "forward"),
             tuple(h.pattern for h in parts if h.kind != "forward"),
         )
-        key = leafax.default_generator.key() if pure.draws else None
+        key = key_of(pure, leaves)
         args, kwargs = with_tensors((args, kwargs))
         plan = plan_of(pure, names, (leaves, key, args, kwargs))
         for w in self.watched:

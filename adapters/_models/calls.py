@@ -174,9 +174,14 @@ class Borrowed:
         self.held, self.settled = kept, True
 
 
+def key_of(pure: Pure, leaves: Sequence[Any]) -> Any:
+    """Record the key of a call that draws, from the generator of its model's device, else None."""
+    return leafax.random.generator_of(leaves[0] if leaves else None).key() if pure.draws else None
+
+
 def record(pure: Pure, leaves: Sequence[Any], args: Any, kwargs: Any) -> Any:
     """Record the call, write what it replaced into the leaves, return its output."""
-    key = leafax.default_generator.key() if pure.draws else None
+    key = key_of(pure, leaves)
     out, changed = leafax.call_jax(pure, leaves, key, args, kwargs)
     for place, new in changed.items():
         leaves[place].data = new

@@ -67,7 +67,8 @@ def jax_device(where: Any) -> Any:
 def forget_devices() -> None:
     """Forget the devices of JAX, which are to be made anew, and which of them was chosen."""
     has_several.cache_clear()
-    chosen.gpu = 0
+    _name.cache_clear()
+    chosen.gpu, places.asked = 0, None
     if not isinstance(jax.config.jax_default_device, (str, type(None))):  # type: ignore[attr-defined]
         jax.config.update("jax_default_device", None)
 
@@ -88,10 +89,12 @@ class _Places:
     Attributes:
       matter: arrays may be committed to a device, as far as one knows.
       meta: there are tensors on the device `meta`.
+      asked: the device of JAX that `set_default_device` named; None is JAX's own choice.
     """
 
     matter = True
     meta = False
+    asked: Any = None
 
 
 places = _Places()
@@ -133,6 +136,11 @@ def name_of(found: Any) -> tuple[str, int | None]:
     """
     while isinstance(found, tuple):
         found = found[0]
+    return _name(found)
+
+
+@functools.cache
+def _name(found: Any) -> tuple[str, int | None]:
     kind = _PLATFORMS.get(found.platform, found.platform)
     if found is META:
         return kind, None

@@ -18,7 +18,7 @@ from typing import Any
 
 from .._core.dtypes import device, dtype
 from .._core.handle import Handle
-from .._ops.creation.generator import Generator, default_generator
+from .._ops.creation.generator import Generator, list_defaults
 from .._tracing.bundles import release_all
 from .users_code import (
     CLOSED,
@@ -56,7 +56,7 @@ class PythonState:
 
     Attributes:
       tensors: those found, by their ids.
-      generators: of random numbers, the default one first.
+      generators: of random numbers, the default ones first.
       leaves: what was found, by where: `model.dropout.p`.
     """
 
@@ -67,7 +67,7 @@ class PythonState:
     def _look(self) -> None:
         release_all()
         self.tensors: dict[int, Any] = {}
-        self.generators: list[Generator] = [default_generator]
+        self.generators: list[Generator] = list_defaults()
         self.leaves: dict[str, Any] = {}
         self._seen: dict[int, str] = {}
         self._alive: list[Any] = []  # so that no id is given again
@@ -149,7 +149,7 @@ class PythonState:
         if kind is types.MethodType:
             return [(f"{path}.__self__", x.__self__), (path, x.__func__)]
         if isinstance(x, Generator):
-            if x is not default_generator:
+            if x not in self.generators:
                 self.generators.append(x)  # which goes on with each draw
             return None
         if kind is functools.partial:

@@ -14,7 +14,7 @@ from leafax.functional.program.options import lowerings
 
 from .._core.default_dtype import set_default_dtype
 from .._core.dtypes import device as device_class
-from .._core.jax_devices import chosen, jax_device
+from .._core.jax_devices import chosen, jax_device, places
 from .._core.python_data import name_of_type
 from .._ops.creation import legacy_constructors
 from .._ops.creation.fill_deterministic import deterministic
@@ -177,4 +177,5 @@ def set_default_device(device: Any) -> None:
     where = None if device is None else device_class(device)
     found = None if where is None else jax_device(where)
     chosen.where = where if found is META else None
+    places.asked = None if found is META else found
     jax.config.update("jax_default_device", None if found is META else found)

@@ -8,7 +8,7 @@ from leafax.functional.execution.memory import OutOfMemoryError as OutOfMemoryEr
 
 from .._core import missing_names as _missing_names
 from .._core.jax_devices import list_gpus as _gpus
-from .._ops.creation.generator import default_generator as _generator
+from .._ops.creation.generator import default_of as _default_of
 from . import amp as amp
 from . import memory as memory
 from . import random as random
@@ -73,5 +73,5 @@ _missing = _missing_names.missing(
 
 def __getattr__(name: str) -> Any:
     if name == "default_generators":  # one for each GPU, known once JAX has started
-        return (_generator,) * len(_gpus())
+        return tuple([_default_of(gpu) for gpu in _gpus()])
     return _missing(name)

@@ -19,7 +19,7 @@ from .._core.handle import Handle
 from .._core.transforms_running import running_transform
 from .._core.trie import Mode, local
 from .._dispatch.record import apply
-from .._ops.creation.generator import default_generator
+from .._ops.creation.generator import all_go_back, all_places
 from .._storage.enter import enter
 from .._storage.shared_storage import of_mode
 from .._tracing.loop_cuts import uncut
@@ -188,10 +188,10 @@ def _chunks(
 ) -> Any:  # fmt: skip
     """Map some examples at a time, and put the results together."""
     found = []
-    before = default_generator.place() if randomness == "same" else None
+    before = all_places() if randomness == "same" else None
     for start, n in zip(accumulate(sizes, initial=0), sizes, strict=False):
         if before is not None:  # the same numbers for the examples of all chunks
-            default_generator.go_back(before)
+            all_go_back(before)
         part = [
             x if d is None else x.narrow(d, start, n) for x, d in zip(leaves, dims, strict=True)
         ]

@@ -1,7 +1,4 @@
-"""Helpers of checkpoints that PyTorch has too: inputs cut from the graph, device states.
-
-Generators are part of what a checkpoint computes again, so there are no states to keep here.
-"""
+"""Helpers of checkpoints that PyTorch has too: inputs cut from the graph, device states."""
 
 from __future__ import annotations
 
@@ -9,7 +6,12 @@ import warnings
 from collections.abc import Iterable
 from typing import Any
 
+import jax
+
 from .._core.handle import Handle
+from .._core.jax_devices import device, jax_device, name_of
+from .._core.tree.trees import tree_leaves
+from .._ops.creation.generator import default_of
 
 
 def detach_variable(inputs: Any) -> tuple[Any, ...]:
@@ -47,21 +49,36 @@ class DefaultDeviceType:
 
     @staticmethod
     def set_device_type(device: str = "cuda") -> None:
-        """Remember a type; it changes nothing."""
+        """Set the type of devices that are given by their numbers."""
         DefaultDeviceType._default_device_type = device
 
     @staticmethod
     def get_device_type() -> str:
-        """Return the type that was set last, `"cpu"` at first."""
-        return DefaultDeviceType._default_device_type or "cpu"
+        """Return the type that was set last, at first that of JAX's default device."""
+        return DefaultDeviceType._default_device_type or name_of(jax.local_devices()[0])[0]
 
 
 def get_device_states(*args: Any) -> tuple[list[int], list[Any]]:
-    """Devices with generators of their own, and those generators' states: none."""
-    return [], []
+    """Return the numbers of the devices that tensors are on, and their generators' states.
+
+    The CPU is not among them: `get_rng_state` tells of it.
+    """
+    tensors = [t for t in tree_leaves(args) if isinstance(t, Handle)]
+    found = [d for t in tensors if (d := t.device).type != "meta" and d != device("cpu")]  # type: ignore[attr-defined]
+    return [d.index for d in found], [default_of(jax_device(d)).get_state() for d in found]
 
 
 def set_device_states(
     devices: list[int], states: list[Any], *, device_type: str | None = None
 ) -> None:
-    """Put back what `get_device_states` gave: nothing."""
+    """Put back what `get_device_states` gave.
+
+    Args:
+      devices: numbers of devices.
+      states: of their generators.
+      device_type: of the devices, by default what `DefaultDeviceType` tells.
+    """
+    kind = device_type or DefaultDeviceType.get_device_type()
+    if kind != "meta":
+        for number, state in zip(devices, states, strict=False):
+            default_of(jax_device(device(kind, number))).set_state(state)

@@ -26,7 +26,7 @@ from .._core.trie import NOWHERE, Mode, State, Value, local, resting
 from .._dispatch.record import record_new
 from .._dispatch.subgraph import Region
 from .._ops.autocast.snapshot import Autocast
-from .._ops.creation import generator as _random
+from .._ops.creation.generator import all_go_back, all_places
 from .._storage.autograd_roles import alias
 from .._storage.enter import enter
 from .._tracing.inputs import make
@@ -88,8 +88,7 @@ class Frame:
         self.versions = [
             t._version if isinstance(t, Handle) and not t._v.inference else None for t in self.args
         ]
-        generator = _random.default_generator
-        self.rng = generator._state, generator._seed
+        self.rng = all_places()
         now = local.mode
         self.mode = Mode.of(now.enabled, now.inference, now.autocast, False, counted=False)
         self.autocast = Autocast()
@@ -207,15 +206,14 @@ class Frame:
         return Latest(made, inner, env, states, found)
 
     def _call(self, args: Sequence[Any]) -> None:
-        generator = _random.default_generator
-        before = generator._state, generator._seed
+        before = all_places()
         mode, counter = local.mode, counting.counter
         now = self.mode
         again = Mode.of(now.enabled, now.inference, now.autocast, counted=self.early_stop)
         counting.counter = self._counter()
         try:
             if self.preserve:
-                generator._state, generator._seed = self.rng
+                all_go_back(self.rng)
             with self.autocast, within(again), unhooked(), self.context, saving(self):
                 self.fn(*args, **self.kwargs)
         except StopRecomputation:
@@ -224,7 +222,7 @@ class Frame:
             local.set_mode(mode)
             counting.counter = counter
             if self.preserve:
-                generator._state, generator._seed = before
+                all_go_back(before)
 
     def _counter(self) -> Callable[[State, bool], None]:
         """Raises once as much was recorded as the gradients read."""

@@ -10,7 +10,7 @@ from .._core.handle import Handle
 from .._core.trie import local
 from .._dispatch.record import record
 from .._ops.autocast.snapshot import Autocast
-from .._ops.creation import generator as _random
+from .._ops.creation.generator import all_go_back, all_places
 from .._storage.enter import enter
 from .._tracing.inputs import make
 from ..autograd import Function, Variable, backward
@@ -27,8 +27,7 @@ class CheckpointFunction(Function):
                 "None of the inputs have requires_grad=True. Gradients will be None", stacklevel=2
             )
         ctx.run_function, ctx.preserve = run_function, preserve_rng_state
-        generator = _random.default_generator
-        ctx.rng = generator._state, generator._seed
+        ctx.rng = all_places()
         ctx.autocast = Autocast()
         ctx.inputs = [None if isinstance(a, Handle) else a for a in args]
         ctx.places = [i for i, a in enumerate(args) if isinstance(a, Handle)]
@@ -50,16 +49,15 @@ class CheckpointFunction(Function):
         for i, t, x in zip(ctx.places, tensors, hidden, strict=False):
             inputs[i] = x.requires_grad_(t.requires_grad)
         grads = tuple(hidden[len(tensors) :])
-        generator = _random.default_generator
-        before = generator._state, generator._seed
+        before = all_places()
         try:
             if ctx.preserve:
-                generator._state, generator._seed = ctx.rng
+                all_go_back(ctx.rng)
             with enable_grad(), ctx.autocast:
                 outputs = ctx.run_function(*inputs)
         finally:
             if ctx.preserve:
-                generator._state, generator._seed = before
+                all_go_back(before)
         if isinstance(outputs, Handle):
             outputs = (outputs,)
         pairs = [

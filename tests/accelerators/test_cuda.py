@@ -294,18 +294,26 @@ def test_generators_are_of_devices(gpus: list[FakeGpu]) -> None:
         leafax.Generator("cuda:7")
 
 
-def test_seeds_and_states_of_gpus_are_the_one_generators(gpus: list[FakeGpu]) -> None:
+def test_gpus_have_seeds_and_states_of_their_own(gpus: list[FakeGpu]) -> None:
     cuda = leafax.cuda
-    with leafax.random.fork_rng():
+    first, second = cuda.default_generators
+    assert (first.device, second.device) == (leafax.device("cuda", 0), leafax.device("cuda", 1))
+    with leafax.random.fork_rng(devices=[0, 1]):
+        leafax.manual_seed(3)
+        assert cuda.initial_seed() == second.initial_seed() == leafax.initial_seed() == 3
         cuda.manual_seed_all(11)
-        assert cuda.initial_seed() == leafax.initial_seed() == 11
         states = cuda.get_rng_state_all()
-        assert len(states) == 2
-        drawn = leafax.rand(3).tolist()
+        assert [g.initial_seed() for g in (first, second)] == [11, 11]
+        drawn = [leafax.rand(3, generator=g).tolist() for g in (first, second, second)]
+        assert drawn[0] == drawn[1] != drawn[2]
         cuda.set_rng_state_all(states)
-        assert leafax.rand(3).tolist() == drawn
-        cuda.set_rng_state(cuda.get_rng_state(1), 1)
+        cuda.set_rng_state(cuda.get_rng_state(0), 1)
+        assert leafax.rand(3, generator=second).tolist() == drawn[1]
+        cuda.manual_seed(4)
         cuda.seed()
+        assert second.initial_seed() == 11 and cuda.initial_seed() not in (4, 11)
+        cuda.seed_all()
+        assert second.initial_seed() == cuda.initial_seed() != 11 and leafax.initial_seed() == 3
 
 
 def test_a_generator_for_a_gpu_needs_one() -> None:

@@ -10,7 +10,6 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
-from helpers.op_runs import compiled_cheaply
 
 import leafax as torch
 import leafax.nn.functional as F
@@ -19,12 +18,6 @@ from leafax import nn
 GENERATOR = np.random.default_rng(0)
 X, LABELS = GENERATOR.normal(size=(5, 6)), np.array([0, 1, 2, 0, 1])
 WEIGHTS = [GENERATOR.normal(size=s) * 0.3 for s in ((8, 6), (8,), (8, 8), (8,), (3, 8), (3,))]
-
-
-@pytest.fixture(autouse=True, scope="module")
-def compiled_without_optimizing() -> Iterator[None]:
-    with compiled_cheaply(by_numpy=False):
-        yield
 
 
 def index(t: Any) -> Any:
@@ -247,14 +240,6 @@ def test_copies_of_what_a_step_computes(second_by_default: None) -> None:
     assert [run.reason for run in steps] == ["optimizer.step()"] * 5
     assert steps[-1].how == "cached" and steps[-1].donated >= 2
     assert weights[0].jax().devices() == {jax.devices()[1]}
-
-
-def test_generators_serve_all_devices() -> None:
-    torch.manual_seed(0)
-    drawn = [torch.randn(3, device=f"cpu:{n}") for n in (1, 2, 1)] + [torch.randn(3)]
-    torch.manual_seed(0)
-    again = [torch.randn(3) for _ in range(4)]
-    assert [t.tolist() for t in drawn] == [t.tolist() for t in again]
 
 
 def test_files_and_uncommitted_results_of_a_device() -> None:

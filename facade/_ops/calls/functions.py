@@ -98,7 +98,9 @@ def uniform(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             f"{len(plain_args)} were given"
         )
     if op.random:
-        plain_args = (key(kwargs.pop("generator", None)), *plain_args)
+        operands = (*plain_args, *kwargs.values())
+        where = next((t._v.device for t in operands if isinstance(t, Handle)), None)
+        plain_args = (key(kwargs.pop("generator", None), where), *plain_args)
     return plain_args, kwargs
 
 

@@ -35,13 +35,13 @@ from .shapes import size_argument
 def normal_(self: Any, mean: float = 0.0, std: float = 1.0, *, generator: Any = None) -> Any:
     """Fill with draws from the normal distribution."""
     check_inplace(self)
-    return apply_inplace(TABLE["fill.normal"], self, mean, std, _key=key(generator))
+    return apply_inplace(TABLE["fill.normal"], self, mean, std, _key=key(generator, self._v.device))
 
 
 def bernoulli_(self: Any, p: Any = 0.5, *, generator: Any = None) -> Any:
     """Fill with 1 with probability `p` (a number, or a tensor of probabilities), else 0."""
     check_inplace(self)
-    return apply_inplace(TABLE["fill.bernoulli"], self, p, _key=key(generator))
+    return apply_inplace(TABLE["fill.bernoulli"], self, p, _key=key(generator, self._v.device))
 
 
 def random_(self: Any, *bounds: Any, generator: Any = None, **kw: Any) -> Any:
@@ -52,7 +52,7 @@ def random_(self: Any, *bounds: Any, generator: Any = None, **kw: Any) -> Any:
         high = bounds[0]
     elif len(bounds) == 2:
         low, high = bounds
-    return apply_inplace(TABLE["random"], self, low, high, _key=key(generator))
+    return apply_inplace(TABLE["random"], self, low, high, _key=key(generator, self._v.device))
 
 
 def fill_diagonal_(self: Any, fill_value: Any, wrap: bool = False) -> Any:

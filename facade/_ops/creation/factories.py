@@ -30,7 +30,7 @@ from .factory_bounds import _index, _scalars
 from .factory_tools import takes_out
 from .fill_deterministic import filler, fills
 from .from_arrays import finish, numpy_dtype
-from .generator import key as random_key
+from .generator import key_of_new as random_key
 from .to import device_like
 
 
@@ -195,8 +195,9 @@ def _random(name: str) -> Callable[..., Any]:
     ) -> Any:  # fmt: skip
         size = named_size(name, size, named)
         made = apply(
-            TABLE[name], random_key(generator), size_of(size, name), numpy_dtype(dtype, name)
-        )
+            TABLE[name], random_key(generator, device), size_of(size, name),
+            numpy_dtype(dtype, name),
+        )  # fmt: skip
         return finish(made, requires_grad, device)
 
     factory.__name__ = name
@@ -236,9 +237,8 @@ def randint(
         raise RuntimeError(
             f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}"
         )
-    made = apply(
-        TABLE["randint"], random_key(generator), low, high, size_of((size,), "randint"), np_dtype
-    )
+    drawn_by = random_key(generator, device)
+    made = apply(TABLE["randint"], drawn_by, low, high, size_of((size,), "randint"), np_dtype)
     return finish(made, requires_grad, device)
 
 
@@ -250,9 +250,8 @@ def randperm(
     """Return the numbers 0 to n - 1 in random order, int64 by default."""
     np_dtype = int64.np if dtype is None else numpy_dtype(dtype, "randperm")
     n = operator.index(n) if isinstance(n, Handle) else n
-    return finish(
-        apply(TABLE["randperm"], random_key(generator), n, np_dtype), requires_grad, device
-    )
+    made = apply(TABLE["randperm"], random_key(generator, device), n, np_dtype)
+    return finish(made, requires_grad, device)
 
 
 def _like(factory: Callable[..., Any]) -> Callable[..., Any]:

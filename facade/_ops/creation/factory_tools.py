@@ -25,6 +25,7 @@ from ..._signatures.check_arguments import find_error, precheck
 from ..writes.apply_inplace import apply_inplace, check_inplace
 from ..writes.write_out import underived
 from .from_arrays import finish
+from .generator import default_of
 
 Factory = Callable[..., Any]
 
@@ -77,6 +78,8 @@ def _written(name: str, factory: Factory, fits: str, out: Any, args: Any, kwargs
         raise TypeError(f"{name}(): argument 'out' must be Tensor, not {name_of_type(out)}")
     if name in _RANDOM:
         refuse_random_out()
+        if kwargs.get("generator") is None:
+            kwargs = {**kwargs, "generator": default_of(out._v.device)}
     have = out._v.dtype
     check_out_dtype(name, have, kwargs.get("dtype"))
     requires_grad = kwargs.pop("requires_grad", False)

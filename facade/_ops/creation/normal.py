@@ -13,6 +13,7 @@ from ..calls.functions import function
 from ..composites.shapes import broadcast_shapes
 from ..writes.resize_out import resize_output
 from .from_arrays import finish
+from .generator import generator_of_new
 
 _draw = function(TABLE["normal"])
 
@@ -29,6 +30,9 @@ def normal(
     """
     if kwargs.get("out") is not None and local.vmap is None:  # which `vmap` refuses
         return _normal_into(*args, **kwargs)
+    numbers = not any(isinstance(x, Handle) for x in (*args, *kwargs.values()))
+    if numbers and kwargs.get("generator") is None:
+        kwargs["generator"] = generator_of_new(device)
     return finish(_draw(*args, **kwargs), requires_grad, device)
 
 

@@ -128,11 +128,12 @@ def rrelu(
 ) -> Any:  # fmt: skip
     """Leaky relu with slopes drawn from [lower, upper) while training."""
     need_tensor("rrelu_" if inplace else "rrelu", input)
-    op = TABLE["rrelu"]
+    op, where = TABLE["rrelu"], input._v.device
     if inplace:
         op = sloped(op, input, lower, upper, training)
-        return apply_inplace(op, input, lower, upper, training, _key=random_key())
-    return apply(op, random_key(), input, lower, upper, training)
+        drawn_by = random_key(None, where)
+        return apply_inplace(op, input, lower, upper, training, _key=drawn_by)
+    return apply(op, random_key(None, where), input, lower, upper, training)
 
 
 def rrelu_(

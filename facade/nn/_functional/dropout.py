@@ -49,10 +49,10 @@ def _drop(name: str, input: Any, p: float, training: bool, inplace: bool) -> Any
         return input
     if p == 1:
         return _none(input, inplace)
-    op = TABLE[name]
+    op, drawn_by = TABLE[name], key(None, input._v.device)
     if inplace:
-        return apply_inplace(op, input, p, True, _key=key())
-    return apply(op, key(), input, p, True)
+        return apply_inplace(op, input, p, True, _key=drawn_by)
+    return apply(op, drawn_by, input, p, True)
 
 
 def dropout(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:

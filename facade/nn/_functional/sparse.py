@@ -99,7 +99,7 @@ def scaled_dot_product_attention(
     rest = (attn_mask, dropout_p, bool(is_causal), scale, bool(enable_gqa))
     if dropout_p:
         op = TABLE[_F + "_attention_dropout"]
-        return apply(op, random_key(), query, key, value, *rest)
+        return apply(op, random_key(None, query._v.device), query, key, value, *rest)
     return apply(TABLE[_F + "scaled_dot_product_attention"], query, key, value, *rest)
 
 
