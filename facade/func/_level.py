@@ -30,6 +30,7 @@ from .._storage.strides import stride
 from .._tracing.inputs import make
 from ._lifting import detach_keeping_tangents
 from ._mapped_op import AXIS, make_check, make_mapped_op
+from ._moves import has_moves, map_by_device
 from ._towers import flatten_tangents, unflatten_tangents
 
 RANDOM = (
@@ -160,11 +161,16 @@ class Level:
         return unflatten_tangents(t, iter(self.map(parts, [dim] * len(parts))))
 
     def map(self, outs: list[Any], out_dims: list[Any], sparing: bool = False) -> list[Any]:
-        """Record the steps so far as one mapped op on the batches.
+        """Record the steps so far as one mapped op on the batches, or as one for each device.
 
         Args:
           sparing: take those batches only that the outputs depend on.
         """
+        if has_moves(self):
+            return map_by_device(self, outs, out_dims, self._map)
+        return self._map(outs, out_dims, sparing)
+
+    def _map(self, outs: list[Any], out_dims: list[Any], sparing: bool) -> list[Any]:
         region = self.region
         if any(_op_name(s) == "rrelu" for s in region.steps()):
             raise RuntimeError("vmap: we do not yet support aten::rrelu. Please file an issue")

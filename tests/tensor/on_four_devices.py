@@ -110,6 +110,37 @@ def test_gradients_go_back() -> None:
     assert [index(t) for t in along] == [2, 2]
 
 
+def test_moves_of_examples() -> None:
+    x, free, second = at(1, 3, 2), at(None, 3, 2), at(2, 2)
+    vmap, func = torch.func.vmap, torch.func
+
+    def moved(a: Any) -> Any:
+        there = a.to("cpu:2")
+        assert index(there) == 2
+        return (there + second).add_(1), a * 5
+
+    for t, home in ((x, 1), (free, None)):
+        found = vmap(moved)(t)
+        assert [index(y) for y in found] == [2, home]
+        assert [next(iter(y.jax().devices())).id for y in found] == [2, home or 0]
+        assert [y.tolist() for y in found] == [[[3, 3]] * 3, [[5, 5]] * 3]
+    inner = vmap(lambda a, k: vmap(lambda p: (p * k).to("cpu:3", torch.float64))(a), (1, None), 1)
+    y = inner(x, at(1)[0] * 3)
+    assert (index(y), y.dtype, y.tolist()) == (3, torch.float64, [[3, 3]] * 3)
+
+    def cube(a: Any) -> Any:
+        return (a.to("cpu:2") ** 3).to("cpu:1")
+
+    for take in (func.jacrev, func.jacfwd):
+        assert (index(take(cube)(x[0])), take(cube)(x[0]).tolist()) == (1, [[3, 0], [0, 3]])
+    y = func.hessian(lambda a: cube(a).sum())(x[0])
+    assert (index(y), y.tolist()) == (1, [[6, 0], [0, 6]])
+    x.requires_grad_()
+    y = vmap(lambda a: a.to("cpu:2").pow(2).sum())(x)
+    y.sum().backward()
+    assert (index(y), index(x.grad), x.grad.tolist()) == (2, 1, [[2, 2]] * 3)
+
+
 def derivatives(here: str, there: str) -> list[Any]:
     x = torch.tensor([0.3, 0.5], dtype=torch.float64, device=here, requires_grad=True)
     y = (x.sin().to(there) * 2).exp().to(here).sum()
