@@ -14,12 +14,14 @@ from pathlib import Path
 
 import jax
 import pytest
+from helpers.cheap_programs import compiled_cheaply
 from jax._src.lru_cache import _CACHE_SUFFIX, LRUCache
 
 import leafax
 from leafax._core.trie import local
 
 os.environ.setdefault("LEAFAX_TRACEBACK", "full")  # what fails in a test is most often leafax
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # torch's threads would wait for those of others
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
@@ -122,29 +124,22 @@ _OF_VALUES = (
     "ops/nn/test_image", "ops/nn/test_linear", "ops/nn/test_loss", "ops/nn/test_norm",
     "ops/nn/test_pool", "ops/reduction/test_reduction", "ops/shape/test_shape",
     "ops/shape/test_views", "ops/special/test_special", "storage/test_layout_of_gradients",
+    "tensor/on_four_devices",
 )  # fmt: skip
 
-# Of these NumPy computes what it can: they compare graphs, flags, errors and numbers of many little
-# programs, which differ in all but their ops.
-_BY_NUMPY = (
-    "autograd/", "device/test_moves", "device/test_training", "distributions/",
-    "examples/test_torch_scripts", "func/", "nn/", "ops/", "optim/", "sessions/", "storage/",
-)  # fmt: skip
 _OPTIMIZED = ("ops/random/",)  # numbers to the last bit
 
 
 @pytest.fixture(autouse=True, scope="module")
-def compiled_cheaply(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Tests of many little programs compile without optimizing, which would take half their time.
+def programs(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Compile without optimizing, which would take most of the time of tests.
 
-    The others ask for what XLA makes of a program, its memory above all.
+    What asks for the memory of a program compiles it once more, with `OPTIMIZED`.
     """
     name = request.path.relative_to(Path(__file__).parent).as_posix()
-    if not name.startswith(_OF_VALUES + _BY_NUMPY) or name.startswith(_OPTIMIZED):
+    if name.startswith(_OPTIMIZED):
         yield
         return
-    from helpers.op_runs import compiled_cheaply  # which imports torch
-
     with compiled_cheaply(by_numpy=not name.startswith(_OF_VALUES)):
         yield
 

@@ -32,8 +32,8 @@ def run(results: dict[str, Any], path: Path, args: argparse.Namespace) -> None:
 
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
+    from helpers.cheap_programs import compiled_cheaply
     from helpers.op_db import in_scope, key
-    from helpers.op_runs import compiled_cheaply
 
     end = time.perf_counter() + args.seconds
     found = results.setdefault(args.dtype, {})

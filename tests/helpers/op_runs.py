@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from functools import partial
 from typing import Any, NamedTuple
 from unittest import mock
 
-import jax
 import torch
 
 import leafax
@@ -40,43 +38,9 @@ from helpers.op_samples import (
     to_leafax,
     to_torch,
 )  # fmt: skip
-from leafax.functional.execution import plan, single_ops
-from leafax.functional.execution.numpy import evaluator
 
 SEED = torch.manual_seed
 Form = tuple[str, Callable[..., Any], Callable[..., Any]]
-
-
-# Optimizing would take most of the time.
-CHEAP = {
-    "xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True,
-    "xla_cpu_use_fusion_emitters": False,
-}  # fmt: skip
-
-
-class _Jax:
-    """jax, whose programs are compiled without optimizing them."""
-
-    jit = staticmethod(partial(jax.jit, compiler_options=CHEAP))
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(jax, name)
-
-
-@contextlib.contextmanager
-def compiled_cheaply(by_numpy: bool = False) -> Iterator[None]:
-    """Compile leafax's programs without optimizing them, on a CPU: others know no such options.
-
-    Args:
-      by_numpy: leave ops on few elements to NumPy, as they are outside of tests.
-    """
-    if jax.default_backend() != "cpu":
-        yield
-        return
-    most = evaluator.MOST if by_numpy else -1
-    with mock.patch.object(plan, "jax", _Jax()), mock.patch.object(single_ops, "jax", _Jax()):
-        with mock.patch.object(evaluator, "MOST", most):
-            yield
 
 
 class Refused(Exception):

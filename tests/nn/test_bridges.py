@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import pickle
-from collections.abc import Iterator
 from typing import Any
 
 import jax
@@ -13,7 +12,6 @@ import numpy as np
 import pytest
 from flax import linen as flax_nn
 from flax import nnx
-from helpers.op_runs import compiled_cheaply
 
 import leafax
 from leafax import nn
@@ -24,13 +22,6 @@ from leafax.adapters.freezing import freeze, unfreeze, watch
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(6, 4)).astype("float32")
 Y = RNG.normal(size=(6, 2)).astype("float32")
-
-
-@pytest.fixture(autouse=True, scope="module")
-def cheaply() -> Iterator[None]:
-    """Compile without optimizing: values and graphs are looked at, not times."""
-    with compiled_cheaply(by_numpy=True):
-        yield
 
 
 def net() -> Any:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import pickle
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,6 @@ import jax
 import numpy as np
 import pytest
 import torch as reference
-from helpers.op_runs import compiled_cheaply
 
 import leafax
 import leafax.nn.functional as F
@@ -24,13 +22,6 @@ from leafax.adapters.freezing import freeze, groups, layerwise_groups, mask, unf
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(6, 2, 4, 4)).astype("float32")
 Y = RNG.normal(size=(6, 3)).astype("float32")
-
-
-@pytest.fixture(autouse=True, scope="module")
-def cheaply() -> Iterator[None]:
-    """Compile without optimizing: values and graphs are looked at, not times."""
-    with compiled_cheaply(by_numpy=True):
-        yield
 
 
 def net(t: Any = leafax) -> Any:

@@ -8,10 +8,7 @@ from helpers.own_process import names_of, run_tests
 pytest.importorskip("flax")
 TESTS = Path(__file__).parent / "on_eight_devices.py"
 # Collectives of programs that run at once wait for each other where CPUs are few.
-SETTINGS = {
-    "XLA_FLAGS": "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true",
-    "JAX_CPU_ENABLE_ASYNC_DISPATCH": "0",
-}
+SETTINGS = {"JAX_CPU_ENABLE_ASYNC_DISPATCH": "0"}
 
 
 @pytest.fixture(scope="module")

@@ -9,6 +9,7 @@ from typing import Any
 import jax.numpy as jnp
 import pytest
 import torch.utils.checkpoint  # noqa: F401  # `same` programs read it off `torch`
+from helpers.cheap_programs import OPTIMIZED
 from helpers.sameness import Log, same
 
 import leafax
@@ -420,7 +421,7 @@ def test_a_policy_saves_work() -> None:
         y.sum().backward()
         arrays = list(leafax._core.trie.local.trace.arrays)
         leafax.synchronize()
-        text = cut.plans[-1][1].lowered(arrays).compile().as_text()
+        text = cut.plans[-1][1].lowered(arrays).compile(OPTIMIZED).as_text()
         assert y.shape == (32, 32)
         return text.count(" dot(")
 
@@ -460,7 +461,7 @@ def _temporaries(kind: str, reentrant: bool | None) -> float:
     h.sum().backward()
     arrays = list(leafax._core.trie.local.trace.arrays)
     leafax.synchronize()
-    compiled = cut.plans[-1][1].lowered(arrays).compile()
+    compiled = cut.plans[-1][1].lowered(arrays).compile(OPTIMIZED)
     return compiled.memory_analysis().temp_size_in_bytes / (4 * SIZE * SIZE)
 
 
