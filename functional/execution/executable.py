@@ -12,6 +12,7 @@ from ..lowering.callbacks import watch_callbacks
 from ..lowering.scopes import name_program
 from ..lowering.vjp import has_gradients
 from ..program.options import lowerings
+from ..program.platform import platform, platform_of
 from ..program.program import Node, Program
 from .memory import check_memory
 from .placement import sharding_options
@@ -59,8 +60,9 @@ def compile_whole(
     raised: list[BaseException] = []
     after = watched = watch_callbacks(traced.jaxpr, raised)
     calls = watched is not traced.jaxpr
-    turns = jax.default_backend() == "cpu" and lowerings()["products"] == "auto"
-    if turns and has_gradients(nodes):
+    avals = [aval for entry in program.entries for aval in entry.avals]
+    turns = has_gradients(nodes) and lowerings()["products"] == "auto"
+    if turns and (platform_of(avals) or platform()) == "cpu":
         after = transpose_products(watched)
     if after is not traced.jaxpr:
         donate = () if calls else donate  # what a callback fails for must still be there

@@ -18,6 +18,7 @@ from typing import Any
 import jax
 
 from ..lowering.lower import Side, is_checked, lower, prune
+from ..program.platform import platform
 from ..program.program import Node, Program
 from ..program.transformation import outside, transformation
 from . import placement
@@ -272,7 +273,8 @@ def plan_for(
       homes: places of outputs, and of the inputs that they replace.
       pruned: the program without what nothing needs, where that is known.
     """
-    here = placement.where_data_are_made() if placement.devices_of(program) else None
+    placed = placement.devices_of(program)
+    here = placement.where_data_are_made() if placed else platform()
     key = (program.key, donate, frozen, guards, here)
     with _LOCK:
         plan: Any = _PLANS.get(key)

@@ -16,12 +16,14 @@ import numpy as np
 from ..lowering.lower import FaultSite, Side, summarise
 from ..lowering.scopes import name_op
 from ..program.dtypes import is_differentiable, is_floating
+from ..program.platform import platform, platform_of, traced_for
 from ..program.program import Aval, Node
 from ..program.symbolic_lengths import AnyLengths, Size
 from .confined import confined, name_of, refuse_xla
 from .drawn_in_blocks import in_blocks, overwrites
 from .known_ops import SingleOp, forget_known_ops, single_op
 from .numpy.evaluator import MOST, Evaluator, evaluator
+from .numpy.joins import join_of
 from .thresholds import (
     NUMPY_DRAWS,
     NUMPY_ELEMENTS,
@@ -126,9 +128,14 @@ class _NumpyRuns:
 
 def _try_numpy(
     fn: Callable[..., Any], arrays: Sequence[Any], exact: bool, alone: Any
-) -> Evaluator | _NumpyRuns | None:
+) -> Callable[..., Any] | None:
     """Return the function by NumPy, if that can compute it for arrays like these."""
-    found = evaluator(fn, arrays, exact, alone) if on_host() else None
+    if not on_host():
+        return None
+    join = join_of(*alone) if sum(map(np.size, arrays)) <= MOST else None
+    if join is not None:
+        return join
+    found = evaluator(fn, arrays, exact, alone)
     if found is None:
         return None
     quick = found.work <= NUMPY_FAST_STEPS and found.largest <= NUMPY_FAST_ELEMENTS
@@ -171,13 +178,15 @@ def _runs_on_host() -> bool:
 
 def _compiled(node: Node) -> Any:
     options = compiler_options_of((node,))
-    key = (node.call, bool(options))
+    where = platform_of(node.avals) or platform()  # JAX traces once, wherever the arrays are
+    key = (node.call, bool(options), where)
     jitted = _jitted.get(key)
     if jitted is None:
         evaluate = node.call.evaluate
 
         def run(*arrays: Any) -> Any:
-            return evaluate(*arrays)
+            with traced_for(where):
+                return evaluate(*arrays)
 
         name_op(run, node.call)
         jitted = _jitted[key] = jax.jit(run, **options)

@@ -16,6 +16,7 @@ import jax.numpy as jnp
 from jax.interpreters.partial_eval import dce_jaxpr
 
 from ..program.meta import META
+from ..program.platform import platform_of, traced_for
 from ..program.program import Aval, Input, Node, Program
 from ..program.slices import needed_entries, placed_entries, renumber
 from ..program.symbolic_lengths import general
@@ -114,8 +115,13 @@ def lower(
     early = _guarded_early(program, guards, pulls)
     taken = {(firsts[e] + k, i) for e, those in early.items() for k, i in those.items()}
     late = [(k, i) for k, i in guards if (program.outputs[k], i) not in taken]
+    platform = platform_of(aval for entry in program.entries for aval in entry.avals)
 
     def run(*arrays: Any) -> Any:
+        with traced_for(platform):
+            return evaluate(*arrays)
+
+    def evaluate(*arrays: Any) -> Any:
         env: list[Any] = []
         closures: dict[int, Any] = {}
         supply = iter(arrays)

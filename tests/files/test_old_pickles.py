@@ -158,11 +158,16 @@ def test_old_files_are_loaded(name: str) -> None:
     _check(_loaded(load, f"saved/{name}"), name)
 
 
+#: One function when these were pickled, as all GPUs had one generator; under the second's name.
+_SPLIT = {"manual_seed_all": "manual_seed", "seed_all": "seed"}
+
+
 @pytest.mark.parametrize("name", _entries("names/"))
 def test_old_pickles_find_public_names(name: str) -> None:
     module = importlib.import_module(name)
     for entry, pickled in pickle.loads(_archive()[f"names/{name}"]):
-        assert pickle.loads(pickled) is getattr(module, entry), entry
+        found = getattr(module, entry), getattr(module, _SPLIT.get(entry, entry))
+        assert pickle.loads(pickled) in found, entry
 
 
 def test_all_builders_have_a_pickle() -> None:

@@ -14,6 +14,9 @@ import pytest
 import leafax as torch
 import leafax.nn.functional as F
 from leafax import nn
+from leafax._ops.autocast import casts
+from leafax.functional import lowerings
+from leafax.functional.ops.nn import convolve
 
 GENERATOR = np.random.default_rng(0)
 X, LABELS = GENERATOR.normal(size=(5, 6)), np.array([0, 1, 2, 0, 1])
@@ -246,6 +249,39 @@ def test_another_default(second_by_default: None) -> None:
         found.append([y, *[t.grad for t in tensors]])
     for a, b in zip(*found, strict=True):
         np.testing.assert_allclose(a.detach().numpy(), b.detach().numpy(), rtol=1e-9)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_convolutions_are_those_of_the_device(monkeypatch: Any, compiled: bool) -> None:
+    """A program on the CPU is lowered as suits it, also where JAX's default is another platform."""
+    by_products = []
+    products = convolve._by_columns
+    monkeypatch.setattr(
+        convolve, "_by_columns", lambda *args: (by_products.append(1), products(*args))[1]
+    )
+    shape = 3 + compiled, 3, 4, 4
+    lowerings(op_by_op="exact" if compiled else "auto")
+    found = []
+    for platform, where in (("gpu", 1), ("gpu", None), ("cpu", None)):
+        monkeypatch.setattr(jax, "default_backend", lambda platform=platform: platform)
+        x, kernel = at(where, *shape, requires_grad=True), at(where, 2, 3, 3, 3)
+        y = F.conv2d(x, kernel)
+        y.pow(2).sum().backward()
+        by_products.clear()  # of what shapes were inferred by
+        sums = y.sum().item(), x.grad.sum().item()
+        found.append((bool(by_products), *sums))
+    lowerings(op_by_op="auto")
+    assert [products for products, *_ in found] == [True, False, True]
+    assert found[0][1:] == found[1][1:] == found[2][1:]
+
+
+def test_autocast_is_of_a_type_of_devices(monkeypatch: Any) -> None:
+    """Autocast for GPUs leaves what is on the CPU as it is."""
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    monkeypatch.setattr(casts, "here", lambda: "cuda")
+    with torch.autocast("cuda", dtype=torch.bfloat16):
+        found = [(at(n, 2, 2) @ at(n, 2, 2)).dtype for n in (1, None)]
+    assert found == [torch.float32, torch.bfloat16]
 
 
 def test_copies_of_what_a_step_computes(second_by_default: None) -> None:

@@ -16,6 +16,7 @@ from weakref import ref
 
 import jax
 
+from leafax.functional.program.meta import META
 from leafax.functional.program.op import Op
 
 from ..._core.cast_tensors import casts
@@ -23,6 +24,7 @@ from ..._core.dtypes import bfloat16, device, dtype, float16
 from ..._core.dtypes import float32 as _float32
 from ..._core.grad_modes import within
 from ..._core.handle import Handle
+from ..._core.jax_devices import name_of
 from ..._core.trie import LEAF, Mode, Value, local
 from ..._dispatch.record import record
 from .lists import policy_of
@@ -93,8 +95,14 @@ def operands(op: Op, args: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _eligible(t: Any) -> bool:
-    """Return whether autocast casts this tensor; doubles, integers and complex numbers stay."""
-    return isinstance(t, Handle) and t._v.aval.dtype in _HALVES_AND_FLOAT
+    """Return whether autocast casts this tensor; doubles, integers and complex numbers stay.
+
+    So does what was committed to a device of another type.
+    """
+    if not isinstance(t, Handle) or t._v.aval.dtype not in _HALVES_AND_FLOAT:
+        return False
+    where = t._v.device
+    return where is None or where is META or name_of(where)[0] == here()
 
 
 _HALVES_AND_FLOAT = frozenset({bfloat16.np, float16.np, _float32.np})

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-import jax
 import numpy as np
 
+from leafax.functional.execution.placement import where_data_are_made
 from leafax.functional.program.dtypes import cpp_name, default_float, scalar_name
 from leafax.functional.program.op import TABLE
 
 from ..._core import dtypes
 from ..._core.handle import Handle
+from ..._core.jax_devices import name_of
 from ..._core.memory_format import strided
 from ..._core.overrides.state import note_class
 from ..._core.python_data import is_sequence, name_of_type
@@ -100,8 +101,7 @@ def _of_storage(store: Any, dtype: Any) -> Any:
 
 
 def _here() -> str:
-    found = jax.default_backend()
-    return "cuda" if found == "gpu" else found
+    return name_of(where_data_are_made())[0]
 
 
 def _alias(x: Any, dtype: Any, device: Any, said: str) -> Any:

@@ -18,6 +18,7 @@ import numpy as np
 from ...program.dtypes import is_floating
 from ...program.numerics import SINGLE, numerics
 from ...program.options import lowerings
+from ...program.platform import platform
 from .checks import wide
 
 Array = jax.Array
@@ -31,7 +32,7 @@ def convolve(
     lhs_dilation: Sequence[int], dilation: Sequence[int], groups: int,
 ) -> Array:  # fmt: skip
     """Convolve `(N, C, ...)` with `(O, C / groups, ...)`; spatial dims as `lax` has them."""
-    on_cpu = lowerings()["convolution"] == "auto" and jax.default_backend() == "cpu"
+    on_cpu = lowerings()["convolution"] == "auto" and platform() == "cpu"
     kernel = weight.shape[2:]
     out = [
         ((n - 1) * spread + 1 + sum(pad) - d * (k - 1) - 1) // s + 1
