@@ -88,15 +88,15 @@ def with_handler(
     end = len(body) // 2
     if code.co_exceptiontable:
         filled = _filled(list(_entries(code.co_exceptiontable)), begin, end)
-        table = b"".join([_written(*entry) for entry in filled])
-    else:  # as most: it is one gap
-        table = _written(begin, end - begin, end, 0)
+        table = b"".join([_written(*entry) for entry in filled]) + _table_at(handler, end)
+    else:
+        table = _table_of_gap(handler, begin, end)
     if types.CodeType in map(type, constants):
         constants = tuple([made(x) if _is_function(x) else x for x in constants])
     return code.replace(
         co_code=body + _calling(handler, len(constants)),
         co_consts=(*constants, *called),
-        co_exceptiontable=table + _table_at(handler, end),
+        co_exceptiontable=table,
         co_linetable=code.co_linetable + _no_lines(len(handler.code) // 2),
         co_stacksize=max(code.co_stacksize, handler.stack),
     )
@@ -126,6 +126,12 @@ def _table_at(handler: Handler, end: int) -> bytes:
     """Return a handler's table for its code behind so many units of another."""
     written = [_written(s + end, length, t + end, depth) for s, length, t, depth in handler.entries]
     return b"".join(written)
+
+
+@functools.cache
+def _table_of_gap(handler: Handler, begin: int, end: int) -> bytes:
+    """Return the table of code that had none, as most code: it is one gap."""
+    return _written(begin, end - begin, end, 0) + _table_at(handler, end)
 
 
 def _entries(table: bytes) -> Iterator[Entry]:
