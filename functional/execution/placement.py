@@ -37,6 +37,7 @@ class Joined:
     """
 
     def __init__(self, program: Program, mesh: tuple[Any, ...]) -> None:
+        self._mesh = mesh
         inputs = [entry for entry in program.entries if isinstance(entry, Input)]
         self._inputs = [i for i, entry in enumerate(inputs) if entry.aval.device in mesh]
         where = [aval.device for entry in program.entries for aval in entry.avals]
@@ -46,7 +47,7 @@ class Joined:
         """Return a program's arguments with these whole on each device of the mesh."""
         if not self._inputs:
             return args
-        where = _place(None, args)
+        where = _place(None, args, self._mesh)
         found = list(args)
         for i in self._inputs:
             found[i] = jax.device_put(args[i], where)
@@ -153,7 +154,8 @@ def gather_inputs(program: Program, args: Sequence[Any]) -> list[Any]:
     What was asked for on no device lies where it was computed.
     """
     avals = [entry.aval for entry in program.entries if isinstance(entry, Input)]
-    where = _place(single_device_of(devices_of(program)), args)
+    devices = devices_of(program)
+    where = _place(single_device_of(devices), args, mesh_of(devices))
     with jax.enable_x64(True):
         return [
             jax.device_put(a, where) if aval.device is None and isinstance(a, jax.Array) else a
@@ -161,10 +163,27 @@ def gather_inputs(program: Program, args: Sequence[Any]) -> list[Any]:
         ]
 
 
-def _place(device: Any, args: Sequence[Any]) -> Any:
+def spread_over(mesh: tuple[Any, ...], arrays: Sequence[Any]) -> list[Any]:
+    """Return a program's arguments with those whole on each device of its mesh that lie elsewhere.
+
+    What was asked for nowhere lies where an earlier program ran.
+    """
+    where = _place(None, arrays, mesh)
+    with jax.enable_x64(True):
+        return [
+            jax.device_put(a, where)
+            if getattr(a, "committed", False) and a.sharding.device_set != set(mesh)
+            else a
+            for a in arrays
+        ]
+
+
+def _place(device: Any, args: Sequence[Any], mesh: tuple[Any, ...]) -> Any:
+    """Return the device of a program, or a copy on each device of its mesh, if it has one."""
     for a in args:
         if isinstance(a, jax.Array) and isinstance(a.sharding, NamedSharding):
-            return NamedSharding(a.sharding.mesh, PartitionSpec())
+            if not mesh or a.sharding.device_set == set(mesh):
+                return NamedSharding(a.sharding.mesh, PartitionSpec())
     if device is not None:
         return device
     return where_data_are_made()

@@ -20,7 +20,7 @@ from ..program.program import Aval, Input, Node, Program
 from ..program.slices import PlacedEntry, placed_entries, renumber
 from .donation import pair
 from .outcome import Outcome
-from .placement import free_values, is_on
+from .placement import free_values, is_on, spread_over
 from .several_devices import Pairs
 
 
@@ -87,7 +87,7 @@ class Scattered:
         faults: list[Any] = []
         how = "cached"
         for segment in self._segments:
-            given = [_moved(env[v], segment.device) for v in segment.inputs]
+            given = _moved([env[v] for v in segment.inputs], segment.device)
             found = segment.plan.run(given, False, once)
             env.update(zip(segment.outputs, found.outputs, strict=True))
             side = segment.plan.side
@@ -118,11 +118,14 @@ class Scattered:
         """Release nothing: the parts are plans of their own."""
 
 
-def _moved(array: Any, device: Any) -> Any:
-    if isinstance(device, tuple) or not isinstance(array, jax.Array) or is_on(array, device):
-        return array
+def _moved(arrays: list[Any], device: Any) -> list[Any]:
+    if isinstance(device, tuple):
+        return spread_over(device, arrays)
     with jax.enable_x64(True):
-        return jax.device_put(array, device)
+        return [
+            jax.device_put(a, device) if isinstance(a, jax.Array) and not is_on(a, device) else a
+            for a in arrays
+        ]
 
 
 class _Parts:

@@ -15,6 +15,7 @@ import leafax as torch
 import leafax.nn.functional as F
 from leafax import nn
 from leafax._ops.autocast import casts
+from leafax.adapters import shard_batch
 from leafax.functional import lowerings
 from leafax.functional.ops.nn import convolve
 
@@ -319,3 +320,24 @@ def test_files_and_uncommitted_results_of_a_device() -> None:
     (x + 1).tolist()  # computes `double` as well, where `x` is
     assert (double + at(2)).tolist() == [3, 3, 3]
     assert (double * 2).tolist() == [4, 4, 4]
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_what_one_mesh_computed_goes_to_another(first: int) -> None:
+    """What is on no device lies where an earlier program ran, and follows to the next."""
+    meshes = [jax.make_mesh((2,), ("d",), devices=jax.devices()[k : k + 2]) for k in (0, 2)]
+    ones = np.ones((2, 2), "float32")
+    here, there = [
+        shard_batch(meshes[k], jax.sharding.PartitionSpec("d"), ones) for k in (first, 1 - first)
+    ]
+    free = at(None, 2, 2)
+    double = free * 2
+    assert (here + double).tolist() == [[3, 3]] * 2  # computes `double`, and `free`, there
+    assert (there + double).tolist() == [[3, 3]] * 2
+    triple = double * 1.5
+    assert (triple + at(3, 2, 2)).tolist() == [[4, 4]] * 2
+    double = free * 2  # on the default device
+    assert (there + double).tolist() == (here + double).tolist() == [[3, 3]] * 2
+    assert (there * free).sum().item() == (here * free).sum().item() == 4
+    with pytest.raises(RuntimeError, match="^Expected all tensors to be on the same device"):
+        here + there
