@@ -17,7 +17,7 @@ from .._core.trie import local
 from .._runtime.cut import cut, note_run
 from .._runtime.observation import observe
 from .._runtime.recipes import MOST_IF_NOBODY, Recipe, most_held
-from .._runtime.turns import Reordered
+from .._runtime.turns import Arranged
 from .._storage.shared_storage import unshare
 from .._storage.write import bump
 from .._tracing import inputs
@@ -90,7 +90,7 @@ class Replay:
         self.recipe, self.python = recipe, python
         self._conditions = Conditions(recorded, python)
         plan = recipe.plan
-        self.plan = plan.natural() if isinstance(plan, Reordered) else plan
+        self.plan = plan.natural() if isinstance(plan, Arranged) else plan
         self._undonated: Plan | None = None
         if recipe.sizes[0] <= BUDGET:  # else it runs in pieces, as it would without `compile`
             self.plan.run_whole()

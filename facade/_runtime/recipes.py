@@ -20,7 +20,7 @@ from .._tracing.bundles import pending_bundles
 from .._tracing.leaf_tuples import frozen_inputs
 from .._tracing.undo import written_over
 from .homes import homes
-from .turns import Reordered, plan_of_turn
+from .turns import Arranged, plan_of_turn
 
 
 class Recipe(NamedTuple):
@@ -32,7 +32,7 @@ class Recipe(NamedTuple):
       sizes: of the program, for `explain()`: ops, inputs, outputs that tensors hold.
     """
 
-    plan: Plan | Reordered
+    plan: Plan | Arranged
     places: dict[int, int]
     saves: Any
     sizes: tuple[int, int, int]
@@ -61,8 +61,8 @@ def recipe_of(trace: Trace, pending: list[Any], keep: Any, donate: tuple[int, ..
     pairs = tuple([(k, lies[n]) for k, n in enumerate(outputs) if n in lies])
     residuals = tuple((index_of[s], w) for s, w in keep.residuals) if keep else ()
     program = Program(tuple(entries), outputs, residuals)
-    # A turn of a training loop has gradients, and keeps nothing for others.
-    turn = keep is None and local.cuts.capture is None and has_gradients(entries)
+    # A turn of a training loop has gradients, and keeps no residuals for others.
+    turn = not residuals and local.cuts.capture is None and has_gradients(entries)
     make = plan_of_turn if turn else plan_for
     plan = make(program, donate, frozen_inputs(trace), guards, pairs)
     sizes = len(plan.nodes), len(plan.program.entries) - len(plan.nodes), len(held)

@@ -3,12 +3,14 @@
 What was made before a loop and is still pending, a mask or a table of positions, would be computed
 in the first turn's program and enter the later ones'. What comes from no input is computed on its
 own, and enters the first turn, too. A program that differs from a known one in the order of its
-inputs alone is run by that one.
+inputs alone is run by that one. One that differs in a prelude alone runs that by itself in each
+turn: compiling what is known once more costs more than many thousand dispatches of a few ops.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import compress
 from operator import itemgetter
 from typing import Any
 from weakref import ref
@@ -16,10 +18,13 @@ from weakref import ref
 from leafax.functional.execution.donation import pair
 from leafax.functional.execution.outcome import Outcome
 from leafax.functional.execution.plan import Plan, plan_for
+from leafax.functional.execution.several_devices import Pairs
 from leafax.functional.lowering.lower import is_checked, prune
 from leafax.functional.program.canonical import canonical
 from leafax.functional.program.program import Call, Input, Node, Program
 from leafax.functional.program.slices import PlacedEntry, needed_entries, placed_entries, renumber
+
+from .preludes import Part, without_prelude
 
 _MOST_BYTES = 64 << 20  # of constants that are kept for a program
 _MOST_PLANS = 4096
@@ -28,27 +33,40 @@ _MOST_PLANS = 4096
 _known: dict[Any, tuple[ref[Plan], tuple[int, ...], dict[int, int]]] = {}
 
 
-class Reordered:
-    """A plan for a program whose inputs and outputs come in another order; used as a plan is.
+class Arranged:
+    """A program that a plan for another one runs; used as a plan is.
 
     Attributes:
       plan: what runs.
       donate: the inputs of the program whose buffers the outputs take.
     """
 
-    def __init__(
-        self, plan: Plan, natural: tuple[Any, ...], alone: Sequence[int],
-        inputs: Sequence[int], outputs: Sequence[int],
-    ) -> None:  # fmt: skip
-        self.plan, self._natural, self._alone = plan, natural, alone
-        self._constants: tuple[Any, ...] | None = None if alone else ()
-        self._met = False
-        self._inputs, self._outputs = _picks(inputs), _picks(outputs)
-        self.donate = tuple(sorted([inputs[i] - len(alone) for i in plan.donate]))
+    donate: tuple[int, ...]
+
+    def __init__(self, plan: Any, natural: tuple[Any, ...]) -> None:
+        self.plan, self._natural = plan, natural
 
     def natural(self) -> Plan:
         """Return a plan of the program as it was recorded."""
         return plan_for(*self._natural)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.plan, name)
+
+
+class Reordered(Arranged):
+    """A plan for a program whose inputs and outputs come in another order."""
+
+    def __init__(
+        self, plan: Plan, natural: tuple[Any, ...], alone: Sequence[int],
+        inputs: Sequence[int], outputs: Sequence[int], entering: int,
+    ) -> None:  # fmt: skip
+        super().__init__(plan, natural)
+        self._alone, self._entering = alone, entering
+        self._constants: tuple[Any, ...] | None = None if alone else ()
+        self._met = False
+        self._inputs, self._outputs = _picks(inputs), _picks(outputs)
+        self.donate = tuple(sorted([inputs[i] - entering for i in plan.donate]))
 
     def run(
         self, args: Sequence[Any], host: bool = False, once: bool = False,
@@ -56,7 +74,7 @@ class Reordered:
     ) -> Outcome:  # fmt: skip
         """Run on one array an input of the program, in its order; see `Plan.run`."""
         constants = self._made()
-        given = self._inputs((*constants, *args))
+        given = self._inputs((*constants[: self._entering], *args))
         return self._put(self.plan.run(given, host, once, landed), constants)
 
     def outcome(self, flat: tuple[Any, ...], how: str, seconds: float) -> Outcome:
@@ -80,8 +98,43 @@ class Reordered:
             self._met = True
         return constants
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.plan, name)
+
+class Preluded(Arranged):
+    """A plan for a program after its prelude, which is computed by itself."""
+
+    def __init__(
+        self, plan: Any, natural: tuple[Any, ...], prelude: Part, rest: Part,
+        order: Sequence[int],
+    ) -> None:  # fmt: skip
+        super().__init__(plan, natural)
+        self.donate = tuple([rest.inputs[i] for i in plan.donate])
+        self._prelude = plan_for(prelude.program)
+        self._prelude.run_whole()  # nobody waits for its values, as running op by op does
+        self._begins, self._goes_on = _picks(prelude.inputs), _picks(rest.inputs)
+        self._n = len(prelude.outputs)
+        places = [*prelude.outputs, *[rest.outputs[k] for k in order]]
+        self._outputs = _picks(sorted(range(len(places)), key=places.__getitem__))
+
+    def run(
+        self, args: Sequence[Any], host: bool = False, once: bool = False,
+        landed: list[Any] | None = None,
+    ) -> Outcome:  # fmt: skip
+        """Run on one array an input of the program, in its order; see `Plan.run`."""
+        first = self._prelude.run(self._begins(args)).outputs
+        try:
+            found = self.plan.run(self._goes_on(args), host, once, landed)
+        except BaseException:
+            if landed:
+                landed[0] = (*first, *landed[0])
+            raise
+        return self._put(found, first)
+
+    def outcome(self, flat: tuple[Any, ...], how: str, seconds: float) -> Outcome:
+        """Return the outcome of a run; see `Plan.outcome`."""
+        return self._put(self.plan.outcome(flat[self._n :], how, seconds), flat[: self._n])
+
+    def _put(self, found: Outcome, first: tuple[Any, ...]) -> Outcome:
+        return found._replace(outputs=self._outputs((*first, *found.outputs)))
 
 
 def _picks(places: Sequence[int]) -> Any:
@@ -95,9 +148,9 @@ def plan_of_turn(
     program: Program,
     donate: tuple[int, ...],
     frozen: tuple[int, ...],
-    guards: tuple[tuple[int, int], ...],
-    homes: tuple[tuple[int, int], ...] = (),
-) -> Plan | Reordered:
+    guards: Pairs,
+    homes: Pairs = (),
+) -> Plan | Arranged:
     """Return what runs a program that keeps nothing for later gradients.
 
     Args:
@@ -105,11 +158,50 @@ def plan_of_turn(
       donate, frozen, guards, homes: as `plan_for` takes them.
     """
     natural = (program, donate, frozen, guards, homes)
+    plan = _planned(*natural, known=True) or _after_prelude(*natural)
+    return plan or _planned(*natural, known=False)  # type: ignore[return-value]
+
+
+def _after_prelude(
+    program: Program, donate: tuple[int, ...], frozen: tuple[int, ...], guards: Pairs, homes: Pairs
+) -> Preluded | None:
+    """Return a plan of a program of which the rest after its prelude is known."""
+    parts = without_prelude(program, (*guards, *homes))
+    if parts is None:
+        return None
+    prelude, rest = parts
+    at = {i: n for n, i in enumerate(rest.inputs)}
+    donated = [at[i] for i in donate if i in at]
+    outputs, given = pair(rest.program.entries, rest.program.outputs, donated)
+    order = [rest.program.outputs.index(v) for v in outputs]
+    place = {rest.outputs[k]: n for n, k in enumerate(order)}
+    over, lies = (
+        tuple([(place[k], at[i]) for k, i in pairs if k in place]) for pairs in (guards, homes)
+    )
+    kept = tuple([at[i] for i in frozen if i in at])
+    plan = _planned(rest.program._replace(outputs=outputs), given, kept, over, lies, known=True)
+    if plan is None:
+        return None
+    return Preluded(plan, (program, donate, frozen, guards, homes), prelude, rest, order)
+
+
+def _planned(
+    program: Program, donate: tuple[int, ...], frozen: tuple[int, ...], guards: Pairs,
+    homes: Pairs, *, known: bool,
+) -> Plan | Reordered | None:  # fmt: skip
+    """Return what runs a program whole.
+
+    Args:
+      known: return None if it is not known.
+    """
+    natural = (program, donate, frozen, guards, homes)
     alone = _constant_outputs(program)
-    n = len(alone)
     left = [k for k in range(len(program.outputs)) if k not in alone]
+    n = 0
     if alone:
-        program = _without(program, alone, left)
+        entering, others = _entering(program, alone, left)
+        n, alone = len(entering), [*entering, *others]
+        program = _without(program, entering, left)
         over, lies = (
             {program.outputs[left.index(k)]: i + n for k, i in pairs if k in left}
             for pairs in (guards, homes)
@@ -124,25 +216,27 @@ def plan_of_turn(
         program = program._replace(outputs=outputs)
     program = prune(program)
     told = canonical(program, donate, frozen, guards)
-    known = _known.get(told.key)
-    plan = None if known is None else known[0]()
+    found = _known.get(told.key)
+    plan = None if found is None else found[0]()
     mine = {told.numbers[v]: k for k, v in enumerate(program.outputs)}
-    if known is None or plan is None:
+    if found is None or plan is None:
+        if known:
+            return None
         asked = (program, donate, frozen, guards, homes) if alone else natural
         plan = plan_for(*asked, pruned=program)
         if len(_known) >= _MOST_PLANS:
             _known.clear()
-        known = _known[told.key] = ref(plan), told.inputs, mine
+        found = _known[told.key] = ref(plan), told.inputs, mine
     inputs = [0] * len(told.inputs)
-    for here, there in zip(told.inputs, known[1], strict=True):
+    for here, there in zip(told.inputs, found[1], strict=True):
         inputs[there] = here
     # Where each output of the recorded program is, among the constants and what the plan returns.
     places = {k: c for c, k in enumerate(alone)}
-    places |= {left[k]: n + known[2][number] for number, k in mine.items()}
+    places |= {left[k]: len(alone) + found[2][number] for number, k in mine.items()}
     outputs = tuple([places[k] for k in range(len(places))])
     if not alone and inputs == sorted(inputs) and outputs == tuple(sorted(outputs)):
         return plan
-    return Reordered(plan, natural, alone, inputs, outputs)
+    return Reordered(plan, natural, alone, inputs, outputs, n)
 
 
 def _constant_outputs(program: Program) -> list[int]:
@@ -158,6 +252,19 @@ def _constant_outputs(program: Program) -> list[int]:
     avals = [a for entry in program.entries for a in entry.avals] if found else []
     nbytes = sum(avals[program.outputs[k]].nbytes for k in found)
     return found if len(found) < len(program.outputs) and nbytes <= _MOST_BYTES else []
+
+
+def _entering(
+    program: Program, alone: Sequence[int], left: Sequence[int]
+) -> tuple[list[int], list[int]]:
+    """Sort constant outputs into those that other outputs or checks need, and those they do not."""
+    entries = placed_entries(program)
+    checked = [v for p in entries if is_checked(p.entry) for v in p.entry.inputs]
+    wanted = [*checked, *[program.outputs[k] for k in left]]
+    known = dict.fromkeys([program.outputs[k] for k in alone])
+    needed = {p.first for p in needed_entries(reversed(entries), wanted, known) if p.place is None}
+    taken = [program.outputs[k] in needed for k in alone]
+    return [*compress(alone, taken)], [k for k, t in zip(alone, taken, strict=True) if not t]
 
 
 def _computed(program: Program, values: Sequence[int]) -> tuple[Any, ...]:
