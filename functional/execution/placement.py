@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import jax
-from jax.sharding import NamedSharding, PartitionSpec, SingleDeviceSharding
+from jax.sharding import AxisType, NamedSharding, PartitionSpec, SingleDeviceSharding
 
 from ..program.meta import META
 from ..program.program import Input, Program
@@ -144,8 +144,16 @@ def is_on(array: Any, device: Any) -> bool:
 
 
 def is_misplaced(error: Exception) -> bool:
-    """Return True if JAX refuses arguments because they are on several devices."""
-    return isinstance(error, ValueError) and "incompatible devices" in str(error)
+    """Return True if JAX refuses arguments because they are on several devices, or meshes.
+
+    What was computed while a mesh with explicit axes was set lies on that one.
+    """
+    return isinstance(error, ValueError) and any(words in str(error) for words in _MISPLACED)
+
+
+_MISPLACED = (
+    "incompatible devices", "Mesh for all inputs should be equal", "Length of device assignment",
+)  # fmt: skip
 
 
 def gather_inputs(program: Program, args: Sequence[Any]) -> list[Any]:
@@ -182,7 +190,8 @@ def _place(device: Any, args: Sequence[Any], mesh: tuple[Any, ...]) -> Any:
     """Return the device of a program, or a copy on each device of its mesh, if it has one."""
     for a in args:
         if isinstance(a, jax.Array) and isinstance(a.sharding, NamedSharding):
-            if not mesh or a.sharding.device_set == set(mesh):
+            automatic = AxisType.Explicit not in a.sharding.mesh.axis_types
+            if automatic and (not mesh or a.sharding.device_set == set(mesh)):
                 return NamedSharding(a.sharding.mesh, PartitionSpec())
     if device is not None:
         return device

@@ -429,11 +429,22 @@ def test_an_explicit_mesh_that_is_set_is_refused() -> None:
         "instead, or none"
     )
     with jax.set_mesh(mesh):
-        with pytest.raises(RuntimeError, match=words):
+        with pytest.raises(RuntimeError, match=words) as error:
             model(torch.ones(16, 16)).sum().item()
+        assert any(f"ran at {__file__}:" in note for note in error.value.__notes__)
         with pytest.raises(RuntimeError, match=words):
             shard_batch(mesh, P("data"), X)
     assert math.isfinite(model(torch.ones(16, 16)).sum().item())
+
+
+def test_what_was_computed_while_an_explicit_mesh_was_set_is_used_elsewhere() -> None:
+    mesh = jax.make_mesh((8,), ("data",), axis_types=(AxisType.Explicit,))
+    x = shard_batch(mesh, P("data"), np.ones((8, 2)))
+    with jax.set_mesh(mesh):
+        made = torch.ones(2) * 2
+        assert made.sum().item() == 4
+    assert (x * made).sum().item() == 32 and (made * x).sum().item() == 32
+    assert (made * torch.ones(2, device="cpu:2")).sum().item() == 4
 
 
 ERRORS: tuple[tuple[type[Exception], str, Callable[[Mesh, Any], Any]], ...] = (
