@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 from unittest import mock
 
@@ -13,11 +13,11 @@ from jax._src import compiler
 from leafax.functional.execution.numpy import evaluator
 
 # Optimizing would take most of the time, and so would starting LLVM for each of several parts.
-OPTIONS = {
+CHEAP = {
     "xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True,
     "xla_cpu_use_fusion_emitters": False, "xla_cpu_parallel_codegen_split_count": 1,
 }  # fmt: skip
-# For `Lowered.compile`, where a test asks what XLA makes of a program: its memory, its text.
+# For `Lowered.compile`, too, where a test asks what XLA makes of a program: its memory, its text.
 OPTIMIZED = {
     "xla_backend_optimization_level": 3, "xla_llvm_disable_expensive_passes": False,
     "xla_cpu_use_fusion_emitters": True,
@@ -25,10 +25,21 @@ OPTIMIZED = {
 
 
 @contextlib.contextmanager
+def compiled_with(options: Mapping[str, Any]) -> Iterator[None]:
+    """Give XLA further options for all that JAX compiles, whoever asks for it."""
+    options_of = compiler.get_compile_options
+
+    def with_further(**asked: Any) -> Any:
+        asked["env_options_overrides"] = {**options, **(asked["env_options_overrides"] or {})}
+        return options_of(**asked)
+
+    with mock.patch.object(compiler, "get_compile_options", with_further):
+        yield
+
+
+@contextlib.contextmanager
 def compiled_cheaply(by_numpy: bool = False) -> Iterator[None]:
     """Compile programs without optimizing them, on a CPU: others know no such options.
-
-    All that JAX compiles is meant, whoever asks for it: also what tests compare with.
 
     Args:
       by_numpy: leave ops on few elements to NumPy, as they are outside of tests.
@@ -36,15 +47,6 @@ def compiled_cheaply(by_numpy: bool = False) -> Iterator[None]:
     if jax.default_backend() != "cpu":
         yield
         return
-    options_of = compiler.get_compile_options
-
-    def cheap(**asked: Any) -> Any:
-        asked["env_options_overrides"] = {**OPTIONS, **(asked["env_options_overrides"] or {})}
-        return options_of(**asked)
-
     most = evaluator.MOST if by_numpy else -1
-    with (
-        mock.patch.object(compiler, "get_compile_options", cheap),
-        mock.patch.object(evaluator, "MOST", most),
-    ):
+    with compiled_with(CHEAP), mock.patch.object(evaluator, "MOST", most):
         yield
