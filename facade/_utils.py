@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from importlib import import_module as _import_module
 from typing import Any
 
 from leafax.functional.program.op import TABLE as _TABLE
 
 from ._core.dtypes import device as _device
+from ._core.jax_devices import list_gpus as _list_gpus
 from ._ops.calls.functions import function as _function
 from ._tensor.tensor import Tensor
 
@@ -49,6 +51,26 @@ def _get_device_index(device: Any, optional: bool = False, allow_cpu: bool = Fal
     raise ValueError(
         f"Expected a torch.device with a specified index or an integer, but got: {device}"
     )
+
+
+def _get_available_device_type() -> str | None:
+    """Return "cuda" if there is a GPU, else None."""
+    return "cuda" if _list_gpus() else None
+
+
+def _get_device_module(device_type: str) -> Any:
+    """Return the module of a kind of device: `leafax.cuda` of "cuda".
+
+    Raises:
+      RuntimeError: there is none.
+    """
+    found = getattr(_import_module("leafax"), device_type, None)
+    if found is None:
+        raise RuntimeError(
+            f"Device '{device_type}' does not have a corresponding module registered as "
+            f"'torch.{device_type}'."
+        )
+    return found
 
 
 def _take_tensors(tensors: Sequence[Any], size_limit: int) -> Iterator[list[Tensor]]:

@@ -56,6 +56,11 @@ def _get_tracing_state() -> None:
     """Return None: nothing traces."""
 
 
+def _is_tracing() -> bool:
+    """Return False: nothing traces."""
+    return False
+
+
 def _get_privateuse1_backend_name() -> str:
     """Return PyTorch's name of a device that nobody has named."""
     return "privateuseone"

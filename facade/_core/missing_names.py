@@ -25,7 +25,8 @@ _HOMES = {
         "has_openmp has_spectral is_vulkan_available"
     ),
     "_api.package_names": (
-        "_check_tensor_all_with _shape_as_tensor _softmax_backward_data get_device"
+        "_check_tensor_all_with _convert_indices_from_coo_to_csr _convert_indices_from_csr_to_coo "
+        "_shape_as_tensor _softmax_backward_data from_file get_device"
     ),
     "_api.streams": "Event Stream",
     "_core.absent.dtypes": (

@@ -16,7 +16,7 @@ from .lent_names import lend_names
 from .metadata import find_distributions
 
 # Parts of PyTorch's distribution that leafax has nothing for.
-_REFUSED = ("functorch", "torchgen")
+_REFUSED = ("torchgen",)
 # What the dynamic linker says of libraries and symbols of PyTorch.
 _OF_TORCH = re.compile(
     r"lib(torch|c10|caffe2|aoti_torch)|_ZNK?(2at|3c10|5torch)|THPVariable|aoti_torch"
@@ -25,12 +25,14 @@ _OF_TORCH = re.compile(
 
 def own_name(name: str) -> str:
     """Return the name of leafax's module that stands for one of PyTorch's."""
+    if name.partition(".")[0] == "functorch":  # which PyTorch's distribution has beside it
+        return "leafax._functorch.functorch" + name.removeprefix("functorch")
     return "leafax" + name.removeprefix("torch")
 
 
 def stands_for_torch(name: str) -> bool:
     """Tell whether a module's name is PyTorch's."""
-    return name == "torch" or name.startswith("torch.")
+    return name.partition(".")[0] in ("torch", "functorch")
 
 
 class TorchFinder(MetaPathFinder, Loader):

@@ -252,6 +252,9 @@ def _deprecated(new: Callable[..., Any]) -> Callable[..., Any]:
     return fill
 
 
+# By these older names packages fill the weights of their own layers.
+_no_grad_uniform_, _no_grad_normal_ = uniform_, normal_
+_no_grad_trunc_normal_, _no_grad_fill_, _no_grad_zero_ = trunc_normal_, constant_, zeros_
 uniform, normal = _deprecated(uniform_), _deprecated(normal_)
 constant, eye, dirac = _deprecated(constant_), _deprecated(eye_), _deprecated(dirac_)
 xavier_uniform, xavier_normal = _deprecated(xavier_uniform_), _deprecated(xavier_normal_)

@@ -40,6 +40,9 @@ def _check_fields(fields: dict[str, Any]) -> None:
             raise TypeError(f"Parameter.__new__() got an unexpected keyword argument '{name}'")
 
 
+_ParameterMeta = _BufferMeta = _Meta  # PyTorch's names
+
+
 class Parameter(Tensor, metaclass=_Meta):
     """A tensor that modules take for one of their parameters when it is assigned to them.
 

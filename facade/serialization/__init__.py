@@ -6,6 +6,7 @@ from ._load import read_arrays as read_arrays
 from ._locations import default_restore_location as default_restore_location
 from ._locations import location_tag as location_tag
 from ._locations import register_package as register_package
+from ._options import DEFAULT_PROTOCOL as DEFAULT_PROTOCOL
 from ._options import FILE_LIKE as FILE_LIKE
 from ._options import MAP_LOCATION as MAP_LOCATION
 from ._options import LoadEndianness as LoadEndianness

@@ -8,6 +8,7 @@ from enum import Enum
 from mmap import MAP_PRIVATE, MAP_SHARED
 from typing import IO, Any, TypeAlias
 
+DEFAULT_PROTOCOL = 2  # of pickles
 # Names for annotations, as PyTorch's file has them.
 FILE_LIKE: TypeAlias = str | os.PathLike[str] | IO[bytes]
 MAP_LOCATION: TypeAlias = Callable[[Any, str], Any] | Any | str | dict[str, str] | None

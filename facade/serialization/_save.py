@@ -10,11 +10,12 @@ from typing import Any
 
 from . import _stream
 from ._archive import Writer
+from ._options import DEFAULT_PROTOCOL
 from ._pickler import dump
 
 
 def save(
-    obj: Any, f: Any, pickle_module: Any = pickle, pickle_protocol: int = 2,
+    obj: Any, f: Any, pickle_module: Any = pickle, pickle_protocol: int = DEFAULT_PROTOCOL,
     _use_new_zipfile_serialization: bool = True, _disable_byteorder_record: bool = False,
 ) -> None:  # fmt: skip
     """Write an object with tensors in it to a file that PyTorch's `torch.load` reads, too.

@@ -11,6 +11,7 @@ from . import hooks as hooks
 __getattr__ = _missing_names.missing(
     "leafax.utils",
     _missing_names.UTILS.get,
-    later=("_device", "_foreach_utils", "_python_dispatch", "_triton", "collect_env")
-    + ("cpp_extension", "data", "flop_counter", "mobile_optimizer", "model_zoo", "tensorboard"),
+    later=("_contextlib", "_device", "_foreach_utils", "_python_dispatch", "_triton")
+    + ("collect_env", "cpp_extension", "data", "flop_counter", "mobile_optimizer", "model_zoo")
+    + ("tensorboard", "weak"),
 )

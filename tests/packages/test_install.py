@@ -114,7 +114,7 @@ def test_a_command_line_without_a_program_shows_the_usage(
 def test_what_leafax_lacks_is_said_by_name(tmp_path: Path) -> None:
     code = """
         import leafax; leafax.install()
-        for name in ("torch.no_such.deeper", "functorch"):
+        for name in ("torch.no_such.deeper", "functorch.compile", "torchgen"):
             try:
                 __import__(name)
             except ModuleNotFoundError as error:
@@ -122,7 +122,9 @@ def test_what_leafax_lacks_is_said_by_name(tmp_path: Path) -> None:
     """
     assert output_of(code, tmp_path) == (
         "No module named 'torch.no_such': leafax, which stands for torch, lacks it torch.no_such\n"
-        "No module named 'functorch': leafax, which stands for torch, has none functorch\n"
+        "No module named 'functorch.compile': leafax, which stands for torch, lacks it "
+        "functorch.compile\n"
+        "No module named 'torchgen': leafax, which stands for torch, has none torchgen\n"
     )
 
 

@@ -25,6 +25,9 @@ from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
 __all__ = ["DataLoader", "get_worker_info", "default_collate", "default_convert"]
 
 _T_co = TypeVar("_T_co", covariant=True)
+# Packages annotate their own loaders with these.
+_worker_init_fn_t = Callable[[int], None]
+_collate_fn_t = Callable[[list[Any]], Any]
 _FIXED = frozenset(
     {"batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "persistent_workers"}
 )
