@@ -12,6 +12,7 @@ from . import data_writes as data_writes  # this and the others add to the engin
 from . import formulas as formulas
 from . import saved as saved
 from . import saved_hooks as saved_hooks
+from .at_once import compute as compute
 from .backward_arguments import GradientEdge, as_tuple, check_input, edge_to, inputs_of, make_grads
 from .engine.task import GraphTask
 from .extensions import extensions

@@ -16,6 +16,7 @@ from .._host.rule import memory_of
 from .._storage.write import bump, rebind
 from .._tracing.inputs import make, put
 from .._tracing.loop_cuts import BUDGET_BYTES
+from .._tracing.novelty import unrepeated
 from .call_results import Fresh, FreshView, Result, View
 
 MISSED: Any = object()  # what `KeptCall.take` returns where it has done nothing
@@ -99,7 +100,7 @@ class KeptCall:
         call's tensors are among them, and views of these or of new ones if some are `seen` through
         a lens.
       asks: all its tensors entered, from elsewhere than the host: there they are computed at once.
-      simple: plain tensors that differ in kind entered, and that was all beside the results.
+      simple: plain tensors that differ in kind entered, and that was all beside new results.
     """
 
     __slots__ = (
@@ -128,7 +129,7 @@ class KeptCall:
         others = self.read or effects.writes or effects.casts or self.views
         self.more = effects if others else None
         self.asks = asks
-        self.simple = not (asks or self.twins or others)
+        self.simple = not (asks or self.twins or others or self.seen)
         first = results[0] if len(results) == 1 and wrap is None else None
         fresh = first.value if type(first) is Fresh and not first.writes else None
         self.fresh: Value | None = fresh
@@ -136,8 +137,12 @@ class KeptCall:
         self.value = None if any(effects) else fresh
         self.view = first if type(first) is View and not any(effects) else None
 
-    def take(self, trace: Trace, tensors: list[Any]) -> Any:
-        """Do what the call did and return its result; MISSED if a tensor is not as it was."""
+    def take(self, trace: Trace, tensors: list[Any], recorded: bool = False) -> Any:
+        """Do what the call did and return its result; MISSED if a tensor is not as it was.
+
+        Args:
+          recorded: also in loops of which calls are computed at once.
+        """
         view = self.view
         with sharing:
             if view is not None:  # most calls with more to do than to make a tensor
@@ -157,10 +162,9 @@ class KeptCall:
                     return MISSED  # another thread may have changed it just now
                 if id(t) in entered:
                     return MISSED
-            if self.enters and (running or trace.nbytes > BUDGET_BYTES):
-                return MISSED  # and what is done then may cut
-            if self.seen and local.settings.view_replay:
-                return MISSED
+            if self.enters and (running or unrepeated or trace.nbytes > BUDGET_BYTES):
+                if running or trace.nbytes > BUDGET_BYTES or not recorded:
+                    return MISSED  # and what is done then may cut
             if not (self.simple or self._may(trace, tensors)):
                 return MISSED
             for i, value, _ in self.plain:
@@ -176,6 +180,8 @@ class KeptCall:
             return self.wrap([r.make(trace, tensors) for r in self.results])
 
     def _may(self, trace: Trace, tensors: list[Any]) -> bool:
+        if self.seen and local.settings.view_replay:
+            return False
         if self.asks and memory_of(tensors[0]) is not None:
             return False
         for i, j in self.twins:

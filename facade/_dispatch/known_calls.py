@@ -23,6 +23,7 @@ from .._core.trie import LEAF, Mode, Trace, local
 from .._host.compute import computed
 from .._tracing.loop_cuts import BUDGET
 from .._tracing.miss import number_part
+from .._tracing.novelty import Doers, unrepeated
 from .call_effects import NUMBERS, Before, is_plain
 from .kept_calls import MISSED
 
@@ -30,6 +31,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _tensor_class: Any = Handle  # of results
 _plain: set[type] = set()  # classes of tensors and modules' parameters
+is_plain_class: Callable[[type], bool] = _plain.__contains__
 
 _INTS = frozenset({int})
 _BOUNDS = frozenset({int, type(None)})
@@ -96,6 +98,12 @@ def in_one_step(fn: F, op: Op | None = None) -> F:
                 return out
             out = kept.take(trace, tensors)
             if out is not MISSED:
+                return out
+        if unrepeated and tensors:
+            out = Doers.call(fn, key, tensors, args, kwargs)
+            if out is None and kept is not None:
+                out = kept.take(trace, tensors, True)
+            if out is not None and out is not MISSED:
                 return out
         if op is not None and tensors and tensors[0]._v.index < 0:
             out = computed(op, args, kwargs, known=True)

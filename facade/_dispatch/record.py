@@ -31,6 +31,7 @@ from .._tracing.loop_cuts import BUDGET, BUDGET_BYTES, cut_for_budget, over_budg
 from .._tracing.miss import StaticArray, miss, number_part, with_ints
 from .._tracing.miss import key_part as key_part_by
 from .._tracing.no_grad_views import AmbiguousView
+from .._tracing.novelty import Doers, unrepeated
 from .._tracing.number_calls import NumberCall
 from .._tracing.preparations import REASON, prepared_anew
 from .._tracing.tracer_checks import refuse_arrays
@@ -173,6 +174,10 @@ def known(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None) -
                         return out
                 elif arrays_of(op, args, kwargs) is not None:
                     return None  # what it is composed of is computed at once
+            if unrepeated and len(parts) == 1 and op not in composed:
+                out = Doers.op(op, args, kwargs)
+                if out is not None:
+                    return out
             if a._stale is None or op.differentiable:
                 parts.append(enter(a, trace))
             else:
@@ -222,18 +227,6 @@ def known(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None) -
     out._trace = trace
     trace.refs.append(ref(out))
     return out
-
-
-def known_of_one(op: Op, t: Any) -> Any:
-    """Return what `known` gives for an op, no view, of one tensor alone."""
-    if type(t) is not _tensor_class and type(t) is not _parameter_class:
-        return None
-    trace = local.trace
-    state = trace.state.next.get((op, t._v))
-    if state is None:
-        return known(op, (t,))  # it may have to enter
-    trace.state = state
-    return make(state.value, trace)
 
 
 def _is_stale(x: Any) -> bool:

@@ -177,7 +177,7 @@ def plan_for(op: Op, args: Any, kwargs: Any, key: Any, arrays: list[Any]) -> Pla
 
 def _passes(op: Op, plan: Plan, args: Any, kwargs: Any, arrays: Any) -> bool:
     """Return whether numbers among the arguments are possible; else the recorder raises."""
-    if op.need or op.fits and not all(map(_fits_all, arrays)):
+    if op.need or op.fits and not all(map(fits_all, arrays)):
         try:
             check(op, args, kwargs, plan.dtype)
         except Exception:
@@ -185,7 +185,7 @@ def _passes(op: Op, plan: Plan, args: Any, kwargs: Any, arrays: Any) -> bool:
     return True
 
 
-def _fits_all(x: Any) -> bool:
+def fits_all(x: Any) -> bool:
     """Return whether an operand is an array, or a number that all dtypes can hold."""
     return type(x) is np.ndarray or type(x) is int and 0 <= x < 128
 

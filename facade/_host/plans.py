@@ -72,7 +72,7 @@ def make_plan(op: Op, args: Any, kwargs: Any, arrays: list[Any]) -> Plan | None:
     """Make the plan of an op; None if NumPy does not compute it, or the call is in error."""
     running, local.trace = local.trace, scratch_trace()
     try:
-        state = _recorded(op, args, kwargs, lambda value: value)
+        state = recorded(op, args, kwargs, lambda value: value)
         check(op, args, kwargs, state.value.dtype)
         exact = _exact(state, arrays)
         if exact is None:
@@ -94,8 +94,8 @@ def make_plan(op: Op, args: Any, kwargs: Any, arrays: list[Any]) -> Plan | None:
         local.trace = running
 
 
-def _recorded(op: Op, args: Any, kwargs: Any, kind: Callable[[Value], Value]) -> Any:
-    """Record an op on a trace of its own; numbers that may change are inputs.
+def recorded(op: Op, args: Any, kwargs: Any, kind: Callable[[Value], Value]) -> Any:
+    """Record an op on the running trace, from operands at rest; numbers that may change are inputs.
 
     Args:
       kind: what stands for the value of an operand.
@@ -133,7 +133,7 @@ def _plan_for_any_shape(
     """
     ones = [np.ones(a.shape and (1,), a.dtype) if type(a) is np.ndarray else a for a in arrays]
     local.trace = scratch_trace()
-    state = _recorded(op, args, kwargs, loose)
+    state = recorded(op, args, kwargs, loose)
     one = _exact(state, ones)
     if one is None:
         return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from leafax.functional.execution.numpy.joins import reads_nothing
 from leafax.functional.lowering.lower import needed_inputs
 from leafax.functional.lowering.vjp import vjp_of
 from leafax.functional.program.dtypes import is_differentiable
@@ -33,6 +34,8 @@ def needed(state: State, wanted: tuple[int, ...] | None = None) -> frozenset[int
     if wanted is None:
         wanted = wanted_of(state)
     if not wanted:
+        return frozenset()
+    if reads_nothing(state.call, tuple([v.aval for v in state.operands])):
         return frozenset()
     given = given_of(state)
     vjp = vjp_of(state.call, len(state.operands), wanted, given)

@@ -103,14 +103,21 @@ def data_of(t: Any, wait: bool = False) -> np.ndarray | None:
         if isinstance(array, jax.core.Tracer) or not (wait or is_confined() or array.is_ready()):
             return None
         if on_host():
-            wait_for(array)
-            # No array of JAX's that keeps one of NumPy's: it could be written over no more.
-            array = np.asarray(memoryview(array))
+            array = as_numpy(array)
         elif wait:
             array = np.asarray(array)
         else:
             return None
     return read_through(array, lens) if lens else array
+
+
+def as_numpy(array: Any) -> np.ndarray:
+    """Return an array on the host as NumPy's, in the same memory, once it is computed."""
+    if type(array) is np.ndarray:
+        return array
+    wait_for(array)
+    # No array of JAX's that keeps one of NumPy's: it could be written over no more.
+    return np.asarray(memoryview(array))
 
 
 def read_through(array: np.ndarray, lens: Any) -> np.ndarray | None:

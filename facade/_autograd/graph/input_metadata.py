@@ -27,6 +27,12 @@ class InputMetadata:
 
 
 class Edges(list[Any]):
-    """A node's edges, with the number of the trace that recorded them."""
+    """A node's edges, with the place in order of what recorded them.
+
+    Attributes:
+      serial: the number of the trace.
+      depth: its place in the trace, if the node's state does not tell.
+    """
 
     serial: int = 0
+    depth: float = 0

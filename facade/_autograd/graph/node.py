@@ -109,8 +109,10 @@ class Node:
         """Nodes recorded later run earlier."""
         if self._number is not None:
             return (SET_BY_HAND, self._number)
-        serial = self._edges.serial if self.trace is None else self.trace.graph.serial
-        return (serial, self.state.depth)
+        if self.trace is None:
+            edges = self._edges
+            return (edges.serial, edges.depth or self.state.depth)
+        return (self.trace.graph.serial, self.state.depth)
 
     def _sequence_nr(self) -> int:
         return self.state.depth if self._number is None else self._number

@@ -26,46 +26,13 @@ from ..._host.compute import kind_of, tensor_on
 from ..._rules.no_derivative import refuse
 from ..._rules.reads_of_gradients import given_of
 from ..._rules.undefined_gradients import drop_ungiven
+from ..._storage.host_arrays import as_numpy
 from ..._tracing.inputs import from_array
+from ..at_once.template import MOST, needs_xla
 from ..engine.record_gradient import residual_call
 from ..engine.task import accumulating
 
-MOST = 1 << 14  # elements that a node takes or makes
 _FLOATS = frozenset({np.dtype("f4"), np.dtype("f8")})
-_MOST_MET = 4096  # passes that are remembered as met
-_MOSTLY, _ALWAYS = 4, 8  # by how many more new passes there were than others, of late
-
-
-class _Novelty:
-    """Memory of passes: those that were met, and by how many new ones prevailed of late."""
-
-    def __init__(self) -> None:
-        self.met: dict[int, None] = {}
-        self.prevails = 0
-
-
-_novelty = _Novelty()
-
-
-def note_known() -> None:
-    """Note that a pass was met which is remembered already."""
-    _novelty.prevails = max(0, _novelty.prevails - 1)
-
-
-def hardly_comes_again(key: Any) -> bool:
-    """Note a pass that is not remembered; return whether to compute it at once.
-
-    A loop whose passes come again has them recorded, and compiled, as soon as that shows.
-    """
-    mark, met = hash(key), _novelty.met
-    if mark in met:
-        note_known()
-        return _novelty.prevails >= _MOSTLY
-    if len(met) >= _MOST_MET:
-        met.clear()
-    met[mark] = None
-    _novelty.prevails = min(_ALWAYS, _novelty.prevails + 1)
-    return _novelty.prevails > _MOSTLY
 
 
 class _Pull:
@@ -74,14 +41,14 @@ class _Pull:
     Attributes:
       wanted: the operands that get one.
       places: those of what was saved that it takes.
-      node, op: what is run.
+      node, op: what is run; None if nothing is.
       kinds: the shapes and dtypes of the gradients that it takes.
     """
 
     __slots__ = ("wanted", "places", "node", "op", "kinds")
 
     def __init__(
-        self, wanted: tuple[int, ...], places: tuple[int, ...], node: ProgramNode, op: SingleOp,
+        self, wanted: tuple[int, ...], places: tuple[int, ...], node: Any, op: SingleOp | None,
         kinds: list[Any],
     ) -> None:  # fmt: skip
         self.wanted, self.places, self.node, self.op, self.kinds = wanted, places, node, op, kinds
@@ -97,7 +64,7 @@ def is_small(nodes: Sequence[Any], leaves: Sequence[Any]) -> bool:
             return False
     for node in nodes:
         call = node.state.call
-        if type(call) is not Call or call.op.namespace == "opaque":
+        if type(call) is not Call or call.op.namespace == "opaque" or call.op in needs_xla:
             return False
         for value in node.state.values:
             if value.numel > MOST or value.requires_grad and value.dtype not in _FLOATS:
@@ -138,15 +105,19 @@ def _walk(root: Any, out: int, nodes: Sequence[Any], one: Any) -> dict[Any, np.n
         arrays: list[Any]
         if node.residual is None:
             saved = node.saved
-            arrays = [saved[i].tensor._array for i in pull.places]
+            arrays = [as_numpy(saved[i].tensor._array) for i in pull.places]
         else:
-            arrays = list(node.residual[1])
+            arrays = list(map(as_numpy, node.residual[1]))
         for k, kind in zip(given, pull.kinds, strict=True):
             grad = grads[k]
             if grad.shape != kind[0] or grad.dtype != kind[1]:
                 return None
             arrays.append(grad)
+        assert pull.op is not None
+        new = pull.op.run is None
         passed = run_node(pull.node, pull.op, arrays)
+        if new and type(passed[0]) is not np.ndarray:
+            needs_xla.add(state.call.op)
         for k, grad in zip(pull.wanted, passed, strict=True):
             target, place = edges[k]
             if type(grad) is not np.ndarray:

@@ -17,12 +17,13 @@ from ..._dispatch.macro_steps import MacroStep, is_uncut
 from ..._rules.saved_columns import saved_places
 from ..._storage.data_writes import wrote_silently
 from ..._tracing.inputs import list_inputs
+from ..._tracing.novelty import is_unrepeated, note, note_met, watched
 from ..engine.complex_phase_checks import WATCHED
 from ..engine.task import GraphTask, accumulating
 from ..graph.edges import gradient_edge
 from ..graph.node import Node
 from ..graph.saved_value import Saved
-from .pass_at_once import accumulate, gradients, hardly_comes_again, is_small, note_known
+from .pass_at_once import accumulate, gradients, is_small
 from .replay_backward import Gradients, held_gradients, is_undisturbed, ones_like, replay
 
 
@@ -72,14 +73,16 @@ def run(root: Any, keep_graph: bool) -> bool:
         operands = [*graph.tensors, *graph.arrays, one._array]
         step = trace.state.next.get(key)
         if step is not None:
-            note_known()
+            if watched:
+                note_met()
             if not is_uncut(step.state) or not step.take(trace, operands):
                 return False
             for node in graph.nodes if not keep_graph else ():
                 node.free()
             replay(trace, step, [graph.leaves[i] for i in step.effects.places])
             return True
-    if hardly_comes_again(key) and is_small(graph.nodes, graph.leaves):
+    note(key)
+    if is_unrepeated() and is_small(graph.nodes, graph.leaves):
         if _compute_at_once(root, graph, keep_graph):
             return True
         if local.trace is not trace:

@@ -25,6 +25,7 @@ from ..._storage.write import bump, rebind
 from ..._tracing import inputs
 from ..._tracing.inputs import Source, from_array, make
 from ..._tracing.loop_cuts import over_budget
+from ..._tracing.novelty import note_met, note_new, watched
 from ..engine.task import GraphTask, accumulating
 from ..graph.edges import gradient_edge
 
@@ -91,7 +92,13 @@ def run(root: Any, keep_graph: bool) -> bool:
                 step = trace.state.next.get(key)
                 if step is not None and step.reads.isdisjoint(trace.graph.freed):
                     replay(trace, step, leaves)
+                    if watched:
+                        note_met()
                     return True
+    if head is None:
+        note_new()
+    elif watched:
+        note_met()
     start = trace.state
     entered = len(trace.arrays)
     fresh = {id(t._grad) for t in trace.sources.values() if t._grad is not None}

@@ -13,7 +13,8 @@ from leafax.functional.program.op import TABLE, Op
 from ..._core.handle import Handle
 from ..._core.python_data import name_of_type
 from ..._dispatch.known_calls import in_one_step
-from ..._dispatch.record import apply, known, known_of_one
+from ..._dispatch.known_unary import known_of_one
+from ..._dispatch.record import apply, known
 from ..._ops.calls.functions import function, named, uniform
 from ..._ops.creation.factories import empty_like, zeros_like
 from ..._ops.creation.generator import key as random_key

@@ -65,7 +65,8 @@ def _dim_of(call: Call, avals: tuple[Aval, ...]) -> tuple[bool, int] | None:
     if name != "stack" and name != "cat" or not avals:
         return None
     given = call.arguments
-    slots, dim = given.get("tensors"), given.get("dim", 0)
+    slots: Any = given.get("tensors")
+    dim = given.get("dim", 0)
     if type(dim) is not int or type(slots) not in (tuple, list) or len(slots) != len(avals):
         return None
     if any(type(s) is not Slot or s.index != k for k, s in enumerate(slots)):
