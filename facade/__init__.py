@@ -8,16 +8,10 @@ _gc.disable()  # it would walk all of JAX again and again while the modules are 
 from leafax.functional.execution.memory import OutOfMemoryError as OutOfMemoryError
 from leafax.functional.execution.tracebacks import end_at_callers as _end_at_callers
 
-from . import _C as _C
 from . import _VF as _VF
 from . import __future__ as __future__
-from . import _vmap_internals as _vmap_internals
-from . import accelerator as accelerator
-from . import amp as amp
 from . import autograd as autograd
 from . import backends as backends
-from . import cpu as cpu
-from . import cuda as cuda
 from . import fft as fft
 from . import func as func
 from . import linalg as linalg
@@ -28,10 +22,8 @@ from . import optim as optim
 from . import overrides as overrides
 from . import random as random
 from . import return_types as return_types
-from . import serialization as serialization
 from . import signal as signal
 from . import special as special
-from . import testing as testing
 from . import types as types
 from . import utils as utils
 from . import version as version
@@ -209,7 +201,6 @@ from ._tensor.switches import use_deterministic_algorithms as use_deterministic_
 from ._tensor.tensor import Tensor as Tensor
 from ._tracing.leaf_tuples import Leaves as Leaves
 from ._VF import _unique2 as _unique2
-from .amp import GradScaler as GradScaler
 from .autograd._anomaly import is_anomaly_check_nan_enabled as is_anomaly_check_nan_enabled
 from .autograd._anomaly import is_anomaly_enabled as is_anomaly_enabled
 from .backends._float32_precision import (
@@ -220,8 +211,6 @@ from .backends._float32_precision import (
 )
 from .func import vmap as vmap
 from .random import thread_safe_generator as thread_safe_generator
-from .serialization import load as load
-from .serialization import save as save
 from .version import __version__ as __version__
 
 _aten_find.TOP.append(globals())
@@ -233,6 +222,11 @@ _pickle_names.name_methods(Tensor)
 _pickle_names.name_places(("fft", "linalg", "nn.functional", "special", ""))
 __getattr__ = _missing_names.missing(
     "leafax", _missing_names.TOP.get, _missing_names.LATER, _missing_names.LATER_NAMES
+)
+__dir__ = _missing_names.listing("leafax", (*_missing_names.LATER, *_missing_names.LATER_NAMES))
+__all__ = _missing_names.public(
+    globals(),
+    ("GradScaler", "accelerator", "amp", "cpu", "cuda", "load", "save", "serialization", "testing"),
 )
 for _name in ("leafax", "leafax.func._vmap"):  # last: it changes the functions that are there
     _end_at_callers(_name)

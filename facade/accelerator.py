@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Any
 
+from leafax.functional.execution.tracebacks import end_at_callers as _end_at_callers
+
 from . import cpu as _cpu
 from . import cuda as _cuda
 from ._core.dtypes import ALL as _ALL
@@ -189,3 +191,6 @@ def get_device_module(device: Any = None) -> Any:
     if kind not in ("cpu", "cuda"):
         raise RuntimeError(f"Invalid device '{kind}': torch has no module of that name")
     return _cuda if kind == "cuda" else _cpu
+
+
+_end_at_callers(__name__)

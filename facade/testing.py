@@ -10,6 +10,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from leafax.functional.execution.tracebacks import end_at_callers as _end_at_callers
+
 from ._api.make_tensor import make_tensor as make_tensor
 from ._core.dtypes import Size as _Size
 from ._core.handle import Handle
@@ -212,3 +214,6 @@ def _tensors(a: Any, b: Any, given: Any, equal_nan: bool, checks: dict[str, bool
         f"Mismatched elements: {bad} / {x.size} ({100 * bad / x.size:.1f}%)\n"
         f"{greatest('absolute', off, atol)}\n{greatest('relative', relative, rtol)}"
     )
+
+
+_end_at_callers(__name__)

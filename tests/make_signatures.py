@@ -272,7 +272,8 @@ def source() -> str:
     public |= {n for n in dir(leafax.Tensor) if not _SPARSE.search(n)}
     public |= {f"{x}.{n}" for x in ("fft", "linalg", "special") for n in getattr(leafax, x).__all__}
     in_full = {n for n in public if n[0] != "_"} | {*leafax._api.functions.__all__}
-    names = {*functions._INPLACE, *dir(leafax), *({*dir(leafax.Tensor)} - {*dir(torch)})}
+    at_hand = {*dir(leafax)} - {*leafax._core.missing_names.LATER_NAMES}
+    names = {*functions._INPLACE, *at_hand, *({*dir(leafax.Tensor)} - {*dir(torch)})}
     names = {n for n in names | _COMPOSED | {*_EXTRA} if n[0] != "_"} | in_full
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -1,18 +1,22 @@
-"""Hints for names of PyTorch that leafax does not have."""
+"""Names that are found when somebody asks for them, and hints for those that leafax lacks."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from types import MappingProxyType
 from typing import Any
 
+from leafax.functional.execution.tracebacks import end_at_callers
+
 # Modules that few programs need: they are imported when somebody asks for them.
 LATER = (
-    "__config__", "_custom_ops", "_dynamo", "_inductor", "_jit_internal", "_subclasses",
-    "_tensor_str", "ao", "classes", "compiler", "distributed", "distributions", "export", "futures",
-    "fx", "hub", "jit", "library", "mps", "mtia", "multiprocessing", "nested", "onnx", "profiler",
-    "quantization", "quasirandom", "sparse", "storage", "torch_version", "xpu",
+    "_C", "__config__", "_custom_ops", "_dynamo", "_inductor", "_jit_internal", "_subclasses",
+    "_tensor_str", "_vmap_internals", "accelerator", "amp", "ao", "classes", "compiler", "cpu",
+    "cuda", "distributed", "distributions", "export", "futures", "fx", "hub", "jit", "library",
+    "mps", "mtia", "multiprocessing", "nested", "onnx", "profiler", "quantization", "quasirandom",
+    "serialization", "sparse", "storage", "testing", "torch_version", "xpu",
 )  # fmt: skip
 # Names that come from such modules.
 _HOMES = {
@@ -42,7 +46,9 @@ _HOMES = {
     "_install": "install uninstall",
     "_api.assert_async": "_assert_async",
     "accelerator": "get_device_module",
+    "amp": "GradScaler",
     "futures": "Future",
+    "serialization": "load save",
     "sparse": (
         "sparse_bsc_tensor sparse_bsr_tensor sparse_compressed_tensor sparse_coo_tensor "
         "sparse_csc_tensor sparse_csr_tensor spmm"
@@ -96,8 +102,22 @@ def missing(
         if name in later:
             return import_module(f"{module}.{name}")
         if name in names:
-            return getattr(import_module(f"{module}.{names[name]}"), name)
+            home = import_module(f"{module}.{names[name]}")
+            end_at_callers(home.__name__)
+            found = getattr(home, name)
+            setattr(sys.modules[module], name, found)  # so that nobody asks here again
+            return found
         said, instead = f"module '{module}' has no attribute '{name}'", hint(name)
         raise AttributeError(f"{said}: {instead}" if instead else said)
 
     return getattr_
+
+
+def listing(module: str, later: Iterable[str]) -> Callable[[], list[str]]:
+    """Make a module's `__dir__`, which lists what is not there yet with what is."""
+    return lambda: sorted({*vars(sys.modules[module]), *later})
+
+
+def public(there: Iterable[str], later: Iterable[str]) -> list[str]:
+    """List a module's names for `import *`, which asks no `__getattr__` but for those listed."""
+    return [name for name in (*there, *later) if name[0] != "_"]

@@ -1,6 +1,7 @@
 """PyTorch's `torch.autograd`."""
 
 import sys as _sys
+import typing as _typing
 
 from .._autograd.backward import backward as backward
 from .._autograd.backward import grad as grad
@@ -24,7 +25,6 @@ from . import _functions as _functions
 from . import anomaly_mode as anomaly_mode
 from . import forward_ad as forward_ad
 from . import function as function
-from . import functional as functional
 from . import grad_mode as grad_mode
 from . import graph as graph
 from . import variable as variable
@@ -43,4 +43,8 @@ def _profiler_enabled() -> bool:
 
 
 torch = _sys.modules["leafax"]  # PyTorch's module has this name, too
-__getattr__ = _missing_names.missing("leafax.autograd", lambda name: None, ("profiler",))
+if _typing.TYPE_CHECKING:
+    from . import functional as functional
+_LATER = "functional", "profiler"
+__getattr__ = _missing_names.missing("leafax.autograd", lambda name: None, _LATER)
+__dir__ = _missing_names.listing("leafax.autograd", _LATER)

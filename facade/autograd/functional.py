@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from leafax.functional.execution.tracebacks import end_at_callers as _end_at_callers
+
 from .._autograd.graph.fit_gradient import zeros
 from .._core.dual_levels import opened
 from .._core.grad_modes import enable_grad, set_grad_enabled
@@ -288,3 +290,6 @@ def _first(func: Any, inputs: Any, v: Any, create_graph: bool, strict: bool, nam
     jac = take_reached_gradients((out,), inputs, None, True)
     check_requires_grad(jac, "jacobian", strict)
     return many, inputs, v, out, jac
+
+
+_end_at_callers(__name__)

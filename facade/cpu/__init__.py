@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from leafax.functional.execution.tracebacks import end_at_callers as _end_at_callers
+
 from .._core import missing_names as _missing_names
 from .._runtime.observation import synchronize as _synchronize
 from . import amp as amp
@@ -44,3 +46,5 @@ __getattr__ = _missing_names.missing(
         ["Event", "Stream", "StreamContext", "current_stream", "stream"], "streams"
     ),
 )
+
+_end_at_callers(__name__)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from leafax.functional.execution.memory import OutOfMemoryError as OutOfMemoryError
+from leafax.functional.execution.tracebacks import end_at_callers as _end_at_callers
 
 from .._core import missing_names as _missing_names
 from .._core.jax_devices import list_gpus as _gpus
@@ -75,3 +76,6 @@ def __getattr__(name: str) -> Any:
     if name == "default_generators":  # one for each GPU, known once JAX has started
         return tuple([_default_of(gpu) for gpu in _gpus()])
     return _missing(name)
+
+
+_end_at_callers(__name__)

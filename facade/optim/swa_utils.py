@@ -9,6 +9,8 @@ from copy import deepcopy
 from itertools import chain
 from typing import Any, Literal
 
+from leafax.functional.execution.tracebacks import end_at_callers as _end_at_callers
+
 from .._core.dtypes import int64
 from .._core.grad_modes import no_grad
 from .._ops.creation.from_data import tensor
@@ -174,3 +176,6 @@ class SWALR(LRScheduler):
             start = end if before == 1 else (group["lr"] - before * end) / (1 - before)
             rates.append(end * now + start * (1 - now))
         return rates
+
+
+_end_at_callers(__name__)

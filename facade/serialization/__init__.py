@@ -1,5 +1,7 @@
 """PyTorch's `torch.serialization`: files of tensors that both libraries read."""
 
+from leafax.functional.execution.tracebacks import end_at_callers as _end_at_callers
+
 from ._load import get_unsafe_globals_in_checkpoint as get_unsafe_globals_in_checkpoint
 from ._load import load as load
 from ._load import read_arrays as read_arrays
@@ -21,3 +23,5 @@ from ._safe import clear_safe_globals as clear_safe_globals
 from ._safe import get_safe_globals as get_safe_globals
 from ._safe import safe_globals as safe_globals
 from ._save import save as save
+
+_end_at_callers(__name__)

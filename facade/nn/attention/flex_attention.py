@@ -8,6 +8,8 @@ import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypedDict
 
+from leafax.functional.execution.tracebacks import end_at_callers as _end_at_callers
+
 from ..._core import dtypes as _dtypes
 from ..._ops.creation.factories import arange, zeros
 from ...func import vmap
@@ -230,3 +232,6 @@ def _warn_of_lse() -> None:
             FutureWarning,
             stacklevel=3,
         )
+
+
+_end_at_callers(__name__)

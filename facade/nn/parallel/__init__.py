@@ -3,6 +3,8 @@
 import warnings as _warnings
 from typing import Any as _Any
 
+from leafax.functional.execution.tracebacks import end_at_callers as _end_at_callers
+
 from .data_parallel import DataParallel as DataParallel
 from .data_parallel import data_parallel as data_parallel
 from .distributed import DistributedDataParallel as DistributedDataParallel
@@ -28,3 +30,6 @@ class DistributedDataParallelCPU(DistributedDataParallel):
             stacklevel=2,
         )
         super().__init__(*args, **kwargs)
+
+
+_end_at_callers(__name__)

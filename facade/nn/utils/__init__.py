@@ -1,13 +1,13 @@
 """PyTorch's `torch.nn.utils`."""
 
+import typing as _typing
+
 from ..._core import missing_names as _missing_names
 from .._functional.clip_grad import clip_grad_norm as clip_grad_norm
 from .._functional.clip_grad import clip_grad_norm_ as clip_grad_norm_
 from .._functional.clip_grad import clip_grad_value_ as clip_grad_value_
 from .._functional.clip_grad import clip_grads_with_norm_ as clip_grads_with_norm_
 from .._functional.clip_grad import get_total_norm as get_total_norm
-from . import parametrizations as parametrizations
-from . import parametrize as parametrize
 from . import rnn as rnn
 from .convert_parameters import parameters_to_vector as parameters_to_vector
 from .convert_parameters import vector_to_parameters as vector_to_parameters
@@ -27,4 +27,10 @@ from .spectral_norm import spectral_norm as spectral_norm
 from .weight_norm import remove_weight_norm as remove_weight_norm
 from .weight_norm import weight_norm as weight_norm
 
-__getattr__ = _missing_names.missing("leafax.nn.utils", lambda name: None, ("prune", "stateless"))
+if _typing.TYPE_CHECKING:
+    from . import parametrizations as parametrizations
+    from . import parametrize as parametrize
+_LATER = "parametrizations", "parametrize", "prune", "stateless"
+__getattr__ = _missing_names.missing("leafax.nn.utils", lambda name: None, _LATER)
+__dir__ = _missing_names.listing("leafax.nn.utils", _LATER)
+__all__ = _missing_names.public(globals(), _LATER)

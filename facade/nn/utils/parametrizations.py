@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from leafax.functional.execution.tracebacks import end_at_callers as _end_at_callers
+
 from ..._core.grad_modes import no_grad
 from ..._tensor.tensor import Tensor
 from .. import functional as F
@@ -205,3 +207,6 @@ def spectral_norm(
     made = _SpectralNorm(weight, n_power_iterations, dim, eps)
     parametrize.register_parametrization(module, name, made)
     return module
+
+
+_end_at_callers(__name__)

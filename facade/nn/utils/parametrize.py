@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from leafax.functional.execution.tracebacks import end_at_callers as _end_at_callers
+
 from ..._core.grad_modes import no_grad
 from ..._tensor.tensor import Tensor
 from ..modules.container import ModuleDict
@@ -200,3 +202,6 @@ def transfer_parametrizations_and_params(
             setattr(taken, f"original{number}", getattr(given, f"original{number}"))
             number += 1
     return to_module
+
+
+_end_at_callers(__name__)
