@@ -127,7 +127,7 @@ class Before:
             if grad is not None:
                 self.sources.setdefault(id(grad), Source("grad", leaf))
                 found.append(grad)
-        self.generators = [(g, g._state, g._drawn) for g in python.generators]
+        self.generators = [(g, g.free_state(), g._drawn) for g in python.generators]
         for g, state, _ in self.generators:
             self.sources[id(state)] = Source("generator", g)
             found.append(state)

@@ -100,7 +100,7 @@ class Span:
         if not self._conditions.hold():
             return MISS
         trace = local.trace
-        operands = [*self._held, *arguments, *[g._state for g, _ in self._drawn]]
+        operands = [*self._held, *arguments, *[g.free_state() for g, _ in self._drawn]]
         step = trace.state.next.get((self, *map(_value, operands)))
         if step is None or not is_uncut(step.state) or over_budget(trace):
             return MISS

@@ -106,7 +106,7 @@ class Generator:
     def _state(self, state: Any) -> None:
         self._held = state
 
-    def _free_state(self) -> Any:
+    def free_state(self) -> Any:
         """Return the state's tensor, committed to no device.
 
         Else all that is drawn would lie where the program before ran.
@@ -137,7 +137,7 @@ class Generator:
 
     def get_state(self) -> Any:
         """Return the state, to be given to `set_state`: a tensor of bytes, as in PyTorch."""
-        return self._free_state().clone().view(uint8)
+        return self.free_state().clone().view(uint8)
 
     def set_state(self, state: Any) -> Generator:
         """Go on from a state that `get_state` returned.
@@ -208,7 +208,7 @@ class Generator:
         with self._lock:
             if _lost(self._held) or self._failures != failures[0]:
                 self._recover()
-            before = self._free_state()
+            before = self.free_state()
             state, trace = record(NEXT_KEY, (before,), {})
             if before._array is not None:
                 trace.memory.undo.append(Draw(self, before._v, self._drawn))
