@@ -324,7 +324,7 @@ def test_files_and_uncommitted_results_of_a_device() -> None:
 
 @pytest.mark.parametrize("first", [0, 1])
 def test_what_one_mesh_computed_goes_to_another(first: int) -> None:
-    """What is on no device lies where an earlier program ran, and follows to the next."""
+    """Data on no device lie where an earlier program ran, and follow to the next."""
     meshes = [jax.make_mesh((2,), ("d",), devices=jax.devices()[k : k + 2]) for k in (0, 2)]
     ones = np.ones((2, 2), "float32")
     here, there = [
