@@ -43,6 +43,7 @@ _HOMES = {
     "_core.memory_format": (
         "jagged legacy_contiguous_format sparse_bsc sparse_bsr sparse_coo sparse_csc sparse_csr"
     ),
+    "_higher_order_ops": "cond while_loop",
     "_install": "install uninstall",
     "_api.assert_async": "_assert_async",
     "accelerator": "get_device_module",
