@@ -86,11 +86,13 @@ def is_unrepeated() -> bool:
 def unaware() -> Iterator[None]:
     """Record in the block as in any other loop."""
     me = threading.get_ident()
+    known = me in unrepeated
     unrepeated.discard(me)
     try:
         yield
     finally:
-        _set(_passes.prevail)
+        if known:
+            unrepeated.add(me)
 
 
 def forget_passes() -> None:

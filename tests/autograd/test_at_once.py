@@ -13,6 +13,8 @@ from helpers.sameness import Log, run, same
 
 import leafax
 from leafax._core.run_log import at_once
+from leafax._core.trie import local
+from leafax._storage import data_writes
 from leafax._tracing.novelty import forget_passes, is_unrepeated, note_new
 
 
@@ -24,6 +26,17 @@ def unrepeated() -> Iterator[None]:
     assert is_unrepeated()
     yield
     forget_passes()
+
+
+@pytest.fixture
+def written_to_by_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forget what other tests did to tensors behind the version counters.
+
+    From then on no pass through the graph of an earlier program is like another.
+    """
+    monkeypatch.setattr(local, "turned", False)
+    monkeypatch.setattr(data_writes, "_written", {})
+    monkeypatch.setattr(data_writes, "_moved", {})
 
 
 def rows(lib: Any) -> tuple[Any, Any, Any]:
@@ -194,8 +207,8 @@ def grow_trees(lib: Any, log: Log, sizes: Any = range(2, 12)) -> None:
     log(parameters)
 
 
+@pytest.mark.usefixtures("written_to_by_none")
 def test_trees_are_computed_at_once_when_none_comes_again() -> None:
-    forget_passes()
     expected = run(grow_trees, torch)
     leafax.explain(clear=True)
     assert run(grow_trees, leafax) == expected
@@ -205,7 +218,8 @@ def test_trees_are_computed_at_once_when_none_comes_again() -> None:
     assert "computed at once" in str(leafax.explain())
 
 
-def test_loops_that_do_the_same_again_are_compiled_again(unrepeated: None) -> None:
+@pytest.mark.usefixtures("written_to_by_none", "unrepeated")
+def test_loops_that_do_the_same_again_are_compiled_again() -> None:
     a, b, x = rows(leafax)
     leafax.explain(clear=True)
     for _ in range(16):
@@ -250,8 +264,8 @@ def episodes(lib: Any, log: Log) -> None:
             w -= 0.01 * w.grad
 
 
+@pytest.mark.usefixtures("written_to_by_none")
 def test_episodes_of_other_lengths() -> None:
-    forget_passes()
     expected = run(episodes, torch)
     assert run(episodes, leafax) == expected
     assert is_unrepeated()

@@ -65,7 +65,7 @@ def _save(
         tensor = held.get(place)
         if tensor is None:
             tensor = held[place] = _held(t, arrays[place], counter[0])
-        return Saved(tensor, counter[0], counter, None if t._shares else ref(t))
+        return Saved(tensor, counter[0], counter, ref(t), copied=t._shares and tensor is not t)
     tensor = object.__new__(inputs._tensor_class)
     tensor._v, tensor._array, tensor._trace = kept.value, env[kept.number], None
     if kept.counter is None:

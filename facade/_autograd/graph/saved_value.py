@@ -15,6 +15,7 @@ class Saved(NamedTuple):
     detached: bool = False  # `detach_()` cut that tensor off
     mate: Any = None  # weak reference to what errors take for that tensor after a write
     of: Any = None  # weak reference to what it views or shares, where nobody else has it
+    copied: bool = False  # no write to what shares memory with the holder reaches it
 
     @property
     def now(self) -> int:

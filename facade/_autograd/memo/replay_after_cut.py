@@ -200,7 +200,10 @@ def _is_as_it_was(saved: Saved) -> bool:
         return False
     holder = None if saved.holder is None else saved.holder()
     # One that was detached since makes the engine complain.
-    return holder is None or not holder._shares and (holder._tracked or not saved.tensor._tracked)
+    if holder is None:
+        return True
+    own = saved.copied or not holder._shares
+    return bool(own and (holder._tracked or not saved.tensor._tracked))
 
 
 def _inputs(
