@@ -288,6 +288,8 @@ from ._core.memory_format import sparse_bsr as sparse_bsr
 from ._core.memory_format import sparse_coo as sparse_coo
 from ._core.memory_format import sparse_csc as sparse_csc
 from ._core.memory_format import sparse_csr as sparse_csr
+from ._higher_order_ops import cond as cond
+from ._higher_order_ops import while_loop as while_loop
 from ._install import install as install
 from ._install import uninstall as uninstall
 from ._api.assert_async import _assert_async as _assert_async

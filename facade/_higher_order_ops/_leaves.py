@@ -1,4 +1,4 @@
-"""What scans have in common: their arguments, step by step along a dimension."""
+"""Parts that scans share: checks of their arguments, and functions that put slices together."""
 
 from __future__ import annotations
 
