@@ -26,7 +26,10 @@ class Run(NamedTuple):
       seconds: to compile and dispatch; the device may still be computing.
       inputs, outputs, saved: how many arrays went in, came out, and were kept for backward.
       donated: how many input buffers were reused for outputs.
-      why: why JAX compiled anew what was compiled before, if it did.
+      why: how a new program differs from the one before it at this line, why one that is not
+        compiled ran as it did, or why JAX compiled anew what was compiled before. `explain()`
+        puts the difference in.
+      programs: weak references to the plan of a new program and to that of the one before it.
     """
 
     reason: str
@@ -39,6 +42,7 @@ class Run(NamedTuple):
     saved: int
     donated: int
     why: str = ""
+    programs: tuple[Any, Any] | None = None
 
 
 class Compilation(NamedTuple):

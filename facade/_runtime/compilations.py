@@ -63,7 +63,11 @@ def set_explain(mode: str | None) -> None:
 
 def tell() -> None:
     """Put right what the log says of this thread's last run, and warn where that is wanted."""
+    told = set()
     for compilation, plan in late.pop(threading.get_ident(), ()):
+        if plan in told:  # JAX compiled twice for one run
+            continue
+        told.add(plan)
         run = history[-1]
         if compilation.why:  # to leafax the program was compiled already
             history[-1] = run = run._replace(how="compiled", why=compilation.why)
@@ -86,6 +90,8 @@ def _asked_by() -> tuple[str, str, Plan | None, Any]:
         if code is _COMPILES or code is _RUNS:
             held = frame.f_locals
             plan = held["self"]
+            if plan.is_part:
+                return "piece", f"a piece of {len(plan.nodes)} ops", None, ()
             again = code is _RUNS and held.get("how") == "cached"
             kind = "program again" if again else "program"
             return kind, f"a program of {len(plan.nodes)} ops", plan, held["args"]

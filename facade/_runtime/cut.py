@@ -30,6 +30,7 @@ from .._tracing.preparations import REASON as PREPARED
 from .._tracing.undo import take_back
 from .compilations import late, tell
 from .exits import hand_out, leave_all, renew
+from .program_differences import note_new
 from .recipes import Recipe, donatable, donates, recipe_of
 from .remembered_exits import Walk, is_computed, known, leave, remember
 
@@ -169,9 +170,10 @@ def note_run(
     nodes, inputs, held = recipe.sizes
     record = Run(
         reason, where or user_line(), nodes, outcome.how, outcome.seconds, inputs, held,
-        len(outcome.residuals) + len(recipe.places) - held,
-        len(plan.donate) if outcome.how in ("compiled", "cached") else 0,
+        len(outcome.residuals) + len(recipe.places) - held, len(plan.donate), outcome.why,
     )  # fmt: skip
+    if outcome.how != "cached":
+        record = note_new(record, plan)
     history.append(record)
     plans.append((record, plan))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from .._core.run_log import Compilation, Run, at_once, compilations, fallbacks, history
 from .compilations import tell
-from .program_differences import file_line
+from .program_differences import difference, file_line
 
 LONGEST = 8  # runs of a loop's turn that the table takes together
 
@@ -57,13 +58,16 @@ class Report:
         if not self.runs:
             return "\n".join(at_once) or "nothing has run yet"
         lines, i = ["ops  how        ms        in  out saved donated  cut by"], 0
-        kinds = [run._replace(seconds=0.0) for run in self.runs]
+        kinds = [*map(_kind, self.runs)]
         while i < len(kinds):
             period, turns = _repeated(kinds, i)
             lines += map(_row, self.runs[i : i + period])
             if turns > 1:
                 again = self.runs[i + period : i + period * turns]
-                told = "the same" if period == 1 else f"these {period}"
+                same = [run.why for run in again] == [r.why for r in self.runs[i : i + period]] * (
+                    turns - 1
+                )
+                told = ("the same" if same else "the like") if period == 1 else f"these {period}"
                 took = float(np.median([run.seconds for run in again])) * 1e3
                 lines.append(
                     f"     {told}, {turns - 1} times more, {took:.2f} ms each in the median"
@@ -101,6 +105,23 @@ def _row(run: Run) -> str:
     )
 
 
+def _kind(run: Run) -> Run:
+    """Return what is equal for runs that are told together: other numbers make no difference."""
+    return run._replace(seconds=0.0, why=re.sub(r"\d+", "0", run.why), programs=None)
+
+
+def _explained(run: Run) -> Run:
+    """Return the run of a new program with how that differs from the one before it."""
+    if run.programs is None:
+        return run
+    now, before = run.programs
+    plan, other = now(), None if before is None else before()
+    why = [run.why] if run.why else []
+    if plan is not None and other is not None and plan is not other:
+        why.insert(0, difference(other, plan))
+    return run._replace(why="; ".join(why), programs=None)
+
+
 def _repeated(kinds: list[Run], start: int) -> tuple[int, int]:
     """Return the period of the runs that begin at `start`, and how often it repeats.
 
@@ -132,7 +153,7 @@ def explain(last: int | None = None, *, clear: bool = False) -> Report:
     """
     if history:
         tell()
-    runs, made, ops = list(history), list(compilations), at_once.ops
+    runs, made, ops = [*map(_explained, history)], list(compilations), at_once.ops
     plain = list(fallbacks)
     if clear:
         history.clear()

@@ -2,16 +2,35 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, OrderedDict
 from pathlib import Path
+from typing import Any
+from weakref import ref
 
 from leafax.functional.execution.plan import Plan
 from leafax.functional.lowering.vjp import ResidualCall, VjpCall
 from leafax.functional.program.program import Aval, Call, Input, Node, Program
 from leafax.functional.program.templates import freeze
 
+from .._core.run_log import Run
+
 _UNKNOWN = "the program before it is forgotten"
 _SAME = "it is the same program, which was forgotten for many others"
+
+
+_MOST_LINES = 1000
+_last: OrderedDict[tuple[str, int], ref[Plan]] = OrderedDict()  # by line: its last new program
+
+
+def note_new(run: Run, plan: Plan) -> Run:
+    """Note that a line ran a new program, or ran one op by op; return the run with that."""
+    now = ref(plan)
+    before = _last.pop(run.where, None)
+    _last[run.where] = now
+    if len(_last) > _MOST_LINES:
+        _last.popitem(last=False)
+    donated = run.donated if run.how == "compiled" else 0
+    return run._replace(donated=donated, programs=(now, before))
 
 
 def file_line(where: tuple[str, int] | None) -> str:
@@ -56,14 +75,18 @@ def _op_of(node: Node) -> tuple[str, tuple[str, int] | None]:
 
 def _other_entries(old: Program, new: Program) -> str:
     """Say what differs first in two programs of the same ops."""
-    inputs = 0
-    for e, (a, b) in enumerate(zip(old.entries, new.entries, strict=False)):
+    was, is_ = _inputs_by_taker(old), _inputs_by_taker(new)
+    for taker, (i, aval) in is_.items():
+        before = was.get(taker, (0, aval))[1]
+        if aval != before:
+            by = f", which `{taker[0]}` ({file_line(taker[1])}) takes,"
+            if (now := _kind(aval)) != (last := _kind(before)):
+                return f"input {i}{by} is {now} where it was {last}"
+            return f"input {i}{by} is on {_place(aval)} where it was on {_place(before)}"
+    for a, b in zip(old.entries, new.entries, strict=False):
         if isinstance(a, Input) and isinstance(b, Input):
-            if a.aval != b.aval:
-                taken = _taken_by(new, e)
-                return f"input {inputs}{taken} is {_kind(b.aval)} where it was {_kind(a.aval)}"
-            inputs += 1
-        elif isinstance(a, Node) and isinstance(b, Node):
+            continue
+        if isinstance(a, Node) and isinstance(b, Node):
             if a.call is not b.call:
                 return _other_call(a, b)
             if a.inputs != b.inputs:
@@ -76,18 +99,32 @@ def _other_entries(old: Program, new: Program) -> str:
     return ""
 
 
+def _inputs_by_taker(program: Program) -> dict[tuple[Any, ...], tuple[int, Aval]]:
+    """Map the operands that are inputs to these: the order of inputs says little."""
+    found: dict[tuple[Any, ...], tuple[int, Aval]] = {}
+    firsts = zip(program.entries, program.first_values(), strict=True)
+    inputs = [(first, entry.aval) for entry, first in firsts if isinstance(entry, Input)]
+    number = {first: (i, aval) for i, (first, aval) in enumerate(inputs)}
+    times: Counter[Any] = Counter()
+    for entry in program.entries:
+        if isinstance(entry, Node):
+            op = _op_of(entry)
+            times[op] += 1
+            takes = [(k, v) for k, v in enumerate(entry.inputs) if v in number]
+            found |= {(*op, times[op], k): number[v] for k, v in takes}
+    return found
+
+
 def _kind(aval: Aval) -> str:
     if aval.weak:
         return f"a number of {aval.dtype.name}"
     return f"{aval.dtype.name}{list(aval.shape)}"
 
 
-def _taken_by(program: Program, entry: int) -> str:
-    value = program.first_values()[entry]
-    for e in program.entries:
-        if isinstance(e, Node) and value in e.inputs:
-            return f", which `{e.call.name}` ({file_line(e.where)}) takes,"
-    return ""
+def _place(aval: Aval) -> str:
+    if isinstance(aval.device, tuple):
+        return f"a mesh of {len(aval.device)} devices"
+    return "the default device" if aval.device is None else str(aval.device)
 
 
 def _other_call(old: Node, new: Node) -> str:
@@ -111,5 +148,11 @@ def _other_call(old: Node, new: Node) -> str:
             return (
                 f"`{name}` of `{b.name}` ({place}) is {is_.get(name)!r} where it was "
                 f"{was.get(name)!r}"
+            )
+    for fact in ("matmul", "conv", "rnn", "opaque"):
+        before, now = getattr(a.numerics, fact), getattr(b.numerics, fact)
+        if before != now:
+            return (
+                f"products in `{b.name}` ({place}) are of precision {now!r} where it was {before!r}"
             )
     return f"`{b.name}` ({place}) is computed in another dtype"

@@ -108,8 +108,8 @@ def _computed(trace: Trace, part: Part) -> Any:
     if trace is not local.trace:
         if outcome.faults is not None:  # that thread may raise them later, or never
             local.faults.append(Pending(outcome.faults, plan.side.faults))
-        told = ("tensor of another thread", user_line(), len(plan.nodes), *outcome[3:])
-        history.append(Run(*told, inputs=len(inputs), outputs=len(rest) + 1, saved=0, donated=0))
+        told = ("tensor of another thread", user_line(), len(plan.nodes), outcome.how)
+        history.append(Run(*told, outcome.seconds, len(inputs), len(rest) + 1, 0, 0, outcome.why))
     return outcome.outputs[0]
 
 

@@ -110,6 +110,9 @@ class Preluded(Arranged):
         self.donate = tuple([rest.inputs[i] for i in plan.donate])
         self._prelude = plan_for(prelude.program)
         self._prelude.run_whole()  # nobody waits for its values, as running op by op does
+        self._prelude.is_part = True
+        n = len(self._prelude.nodes)
+        self._why = f"what it begins with, {n} {'op' if n == 1 else 'ops'}, runs by itself"
         self._begins, self._goes_on = _picks(prelude.inputs), _picks(rest.inputs)
         self._n = len(prelude.outputs)
         places = [*prelude.outputs, *[rest.outputs[k] for k in order]]
@@ -134,7 +137,8 @@ class Preluded(Arranged):
         return self._put(self.plan.outcome(flat[self._n :], how, seconds), flat[: self._n])
 
     def _put(self, found: Outcome, first: tuple[Any, ...]) -> Outcome:
-        return found._replace(outputs=self._outputs((*first, *found.outputs)))
+        outputs = self._outputs((*first, *found.outputs))
+        return found._replace(outputs=outputs, why=found.why or self._why)
 
 
 def _picks(places: Sequence[int]) -> Any:

@@ -13,3 +13,4 @@ class Outcome(NamedTuple):
     faults: Any  # what checks found, an array as `lower` gives it; None without checks
     how: str  # "compiled", "cached", "op by op" or "in pieces"
     seconds: float  # spent compiling and dispatching
+    why: str = ""  # it did not run whole, or not all of it together

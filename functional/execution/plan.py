@@ -54,7 +54,10 @@ class Plan:
       runs: how often it ran.
       used: when it ran last, by `time.perf_counter`.
       executable: the `jax.stages.Compiled`, to be asked about; None before it was compiled.
+      is_part: it is a part of a program that runs beside another plan.
     """
+
+    is_part = False
 
     def __init__(
         self, program: Program, donate: tuple[int, ...] = (), frozen: tuple[int, ...] = (),
@@ -139,16 +142,18 @@ class Plan:
                 return Outcome(*found, time.perf_counter() - start)
             how = "cached"
             if ready is None:
-                if self._op_by_op.policy.runs_op_by_op(self.donate, self.runs > 1, once):
+                policy = self._op_by_op.policy
+                if policy.runs_op_by_op(self.donate, self.runs > 1, once):
+                    why = policy.reason(once)
                     with placement.default_device(self._device):
                         found = self._op_by_op.run(args, self.side, _make_room, host)
                     found = (placement.put_outputs(self._device, found[0]), *found[1:])
-                    return Outcome(*found, time.perf_counter() - start)
+                    return Outcome(*found, time.perf_counter() - start, why)
                 _make_room()
                 with self._lock:
                     if self._ready is None:
                         self._compile(args)
-                        self._op_by_op.policy.note_compiled(self)
+                        policy.note_compiled(self)
                         how = "compiled"
                     ready = self._ready
             jitted, given = ready[0], _given(ready, args)

@@ -17,6 +17,7 @@ from ..program.options import lowerings
 from ..program.program import Input, Node, Program
 from .drawn_in_blocks import in_blocks
 from .known_ops import SingleOp
+from .recent_runs import RecentRuns, ran_often
 from .single_ops import fits_numpy, is_exact, on_host
 from .thresholds import (
     ALTERNATING_SHARE,
@@ -29,10 +30,8 @@ from .thresholds import (
     DONATED_BYTES,
     DONATION_FACTOR,
     FILLS_PER_OTHER,
-    LONG_LOOP_STARTS,
     LONG_PROGRAM_MS,
     LONG_STEP_MS,
-    LOOP_RUNS,
     NUMPY_FAST_ELEMENTS,
     NUMPY_NODES,
     RECENT_PROGRAMS,
@@ -49,7 +48,7 @@ _FILLS = frozenset({
 })  # fmt: skip
 
 _compiled_plans: dict[Any, deque[ref[Any]]] = {}  # families: the last plans compiled whole of them
-_recent_runs: dict[Any, _RecentRuns] = {}  # families (None: all long programs without an update)
+_recent_runs: dict[Any, RecentRuns] = {}  # families (None: all long programs without an update)
 
 
 class CompilePolicy:
@@ -115,6 +114,30 @@ class CompilePolicy:
         )
         dearer = DONATION_FACTOR if gives and not (one_of_many or once) else 1
         return given <= DONATED_BYTES and one_by_one * dearer <= self._compile_ms
+
+    def reason(self, once: bool) -> str:
+        """Say why the program runs op by op, and when it is compiled whole.
+
+        Args:
+          once: as `runs_op_by_op` takes it.
+        """
+        if self.makes_parameters:
+            return "it makes parameters"
+        if self._is_long_loop:
+            return "pieces of so long a program are compiled once for all lengths"
+        if self._stays_with_numpy:
+            return "NumPy computes so few small ops as soon"
+        if once:
+            return "it is not likely to come again"
+        turns = [_recent_runs.get(key) or RecentRuns() for key in self._turn_keys]
+        if not turns:
+            return "it is compiled whole when it comes again"
+        runs = 1 + max(last.starts(self) for last in turns)
+        often = "twice" if runs == 2 else f"{runs} times"
+        return (
+            f"it is compiled whole when it comes {often} in a row, or has taken "
+            f"{ALTERNATING_SHARE * self._compile_ms:.0f} ms op by op"
+        )
 
     def _may_run_models_alone(self) -> bool:
         """Return True if the models in the program, if any, may run alone.
@@ -215,7 +238,7 @@ class CompilePolicy:
     def note_run(self) -> None:
         """Note that the program runs."""
         for key in self._turn_keys:
-            _recent_runs.setdefault(key, _RecentRuns()).add(self)
+            _recent_runs.setdefault(key, RecentRuns()).add(self)
 
     def note_compiled(self, plan: Any) -> None:
         """Note that `plan`, which is of this program, is compiled whole."""
@@ -230,45 +253,6 @@ class CompilePolicy:
         return [op for op in self._ops if op.namespace == "optim"]
 
 
-class _RecentRuns:
-    """The last programs of one family, and how often each ran in a row."""
-
-    def __init__(self) -> None:
-        self._runs: tuple[tuple[ref[CompilePolicy], int], ...] = ()  # set whole: threads share it
-
-    def add(self, program: CompilePolicy) -> None:
-        last = self._runs
-        before = _in_a_row(last, program)
-        rest = last[:-1] if before else last
-        self._runs = (*rest, (ref(program), before + 1))[-RECENT_PROGRAMS:]
-
-    @property
-    def programs(self) -> int:
-        """The number of these programs, up to `RECENT_PROGRAMS`."""
-        return len(self._runs)
-
-    def repeats(self, program: CompilePolicy) -> bool:
-        """Return True if `program` ran last too: many times, where others were no loops."""
-        last = self._runs
-        others = last[:-1]
-        hardly = len(others) == RECENT_PROGRAMS - 1 and not any(
-            _was_loop(*other) for other in others
-        )
-        starts = LONG_LOOP_STARTS if program.is_long else 1
-        return _in_a_row(last, program) >= (LOOP_RUNS if hardly else starts)
-
-
-def _in_a_row(last: Sequence[tuple[ref[CompilePolicy], int]], program: CompilePolicy) -> int:
-    return last[-1][1] if last and last[-1][0]() is program else 0
-
-
-def _was_loop(held: ref[CompilePolicy], times: int) -> bool:
-    """Return True if a program that is still there was met again and again."""
-    program = held()
-    plan = None if program is None or program.plan is None else program.plan()
-    return times > LOOP_RUNS or _ran_often(plan)
-
-
 def _has_several(family: Any) -> bool:
     """Return True if so many of a family were met that more are other lengths."""
     recent = _recent_runs.get(family)
@@ -279,12 +263,7 @@ def _has_several(family: Any) -> bool:
 def _hardly_met_again(family: Any) -> bool:
     """Return True if the last programs of this family are no turns of a loop."""
     plans = [held() for held in list(_compiled_plans.get(family, ()))]  # other threads add to it
-    return len(plans) == RECENT_PROGRAMS and not any(map(_ran_often, plans))
-
-
-def _ran_often(plan: Any) -> bool:
-    """Return True if a plan that is still there ran as often as the body of a loop does."""
-    return plan is not None and plan.runs > LOOP_RUNS
+    return len(plans) == RECENT_PROGRAMS and not any(map(ran_often, plans))
 
 
 def forget_runs() -> None:

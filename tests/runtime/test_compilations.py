@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import sys
 import warnings
 from collections.abc import Iterator
@@ -129,6 +130,100 @@ def test_a_program_that_jax_compiles_anew_says_why() -> None:
         return
     assert (again.how, again.why) == ("compiled", "input 0 is bound to its device")
     assert (cached.how, cached.why) == ("cached", "")
+
+
+def test_each_new_program_says_how_it_ran_and_what_is_new() -> None:
+    """New lengths are compiled at first; a fourth runs op by op, until it comes again."""
+    _warned("lengths.py", 43, "[(n, leafax.sin) for n in (5, 6, 7, 8, 8, 8, 5)]", "off")
+    report = leafax.explain(clear=True)
+    runs = [run for run in report if run.reason == "optimizer.step()"]
+    assert [run.how for run in runs] == [*["compiled"] * 3, "op by op", "compiled", *["cached"] * 2]
+    said = (
+        "input 0, which `mm` (lengths.py:6) takes, is float32[{}, 43] where it was float32[{}, 43]"
+    )
+    again = "it is compiled whole when it comes twice in a row, or has taken {} ms op by op"
+    whys = [run.why for run in runs]
+    assert whys[:3] == ["", said.format(6, 5), said.format(7, 6)]
+    assert whys[3].startswith(said.format(8, 7) + "; ")
+    assert re.sub(r"\d+ ms", "{} ms", whys[3].split("; ")[1]) == again
+    assert whys[4:] == [""] * 3
+    assert f"lengths.py:{STEP}: {said.format(6, 5)}\n" in str(report)
+
+
+def test_lengths_of_a_loop_are_told_once() -> None:
+    weight = leafax.ones(44, 44)
+    leafax.synchronize()
+    leafax.explain(clear=True)
+    for n in (2, 3, 4, 5):
+        (leafax.from_numpy(np.ones((n, 44), np.float32)) @ weight).softmax(0).cumsum(1).sum().item()
+    first, second, rest = str(leafax.explain(clear=True)).splitlines()[1:4]
+    assert "which `mm`" not in first and "is float32[3, 44] where it was float32[2, 44]" in second
+    assert rest.startswith("     the like, 2 times more, ")
+
+
+def test_long_loops_and_parameters_say_that_they_are_not_compiled_whole() -> None:
+    x = leafax.full((3,), 0.5)
+    for _ in range(900):
+        x = x.sin() * 1.25
+    x.tolist()
+    model = leafax.nn.Linear(45, 2)
+    leafax.optim.SGD(model.parameters(), lr=0.1)
+    whys = [run.why for run in leafax.explain(clear=True)]
+    long = "pieces of so long a program are compiled once for all lengths"
+    assert whys == [long, "it makes parameters"]
+
+
+def test_what_a_turn_begins_with_is_told_as_a_piece() -> None:
+    """It is no compilation of the step: of three, nothing is warned."""
+    leafax.set_explain("warn")
+    weight, total = leafax.ones(46, 2, requires_grad=True), 0.0
+    optimizer = leafax.optim.SGD([weight], lr=0.1)
+    leafax.explain(clear=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(4):
+            optimizer.zero_grad()
+            loss = (leafax.from_numpy(np.ones((5, 46), np.float32)) @ weight).sin().sum()
+            loss.backward()
+            optimizer.step()
+            total += loss.detach()
+    report = leafax.explain(clear=True)
+    assert [c.kind for c in report.compilations].count("piece") == 2  # a number, then a sum
+    assert [run.how for run in report] == ["compiled", *["cached"] * 3]
+    beside = "what it begins with, 1 op, runs by itself"
+    assert [run.why for run in report] == ["", *[beside] * 3]
+
+
+def test_precisions_are_told_apart() -> None:
+    def look() -> str:
+        (leafax.from_numpy(np.ones((3, 47), np.float32)) @ weight).sum().item()
+        return list(leafax.explain(clear=True))[-1].why
+
+    weight = leafax.ones(47, 5)
+    leafax.synchronize()
+    look()
+    before = leafax.get_float32_matmul_precision()
+    try:
+        leafax.set_float32_matmul_precision("medium")
+        assert "are of precision 'default' where it was 'highest'" in look()
+    finally:
+        leafax.set_float32_matmul_precision(before)
+
+
+def test_as_many_compilations_are_counted_as_jax_reports() -> None:
+    def on(event: str, seconds: float, **facts: Any) -> None:
+        events.append(event)
+
+    events: list[str] = []
+    jax.monitoring.register_event_duration_secs_listener(on)
+    try:
+        _warned("counted.py", 48, "[(n, leafax.sin) for n in (5, 6, 7, 8, 8)]", "off")
+        jax.clear_caches()
+        _warned("counted.py", 48, "[(n, leafax.sin) for n in (5, 8)]", "off")
+    finally:
+        jax.monitoring.unregister_event_duration_listener(on)
+    reported = events.count("/jax/core/compile/backend_compile_duration")
+    assert len(leafax.explain().compilations) == reported > 6
 
 
 class _Terminal(io.StringIO):
