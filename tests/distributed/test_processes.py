@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers.cheap_programs import FLAGS
 
 WORKER = Path(__file__).parent / "worker.py"
 SECONDS = 240  # far more than it takes
@@ -22,9 +23,8 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     with socket.socket() as free:
         free.bind(("localhost", 0))
         port = free.getsockname()[1]
-    flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count=4"
+    flags = f"{os.environ.get('XLA_FLAGS', '')} {FLAGS} --xla_force_host_platform_device_count=4"
     environment = {**os.environ, "XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"}
-    environment["JAX_DISABLE_MOST_OPTIMIZATIONS"] = "1"  # most of the time would go to compiling
     files = [folder / f"{n}.json" for n in range(2)]
     logs = [folder / f"{n}.log" for n in range(2)]
     started = []

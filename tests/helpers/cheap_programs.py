@@ -17,6 +17,8 @@ CHEAP = {
     "xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True,
     "xla_cpu_use_fusion_emitters": False, "xla_cpu_parallel_codegen_split_count": 1,
 }  # fmt: skip
+#: The same for XLA_FLAGS, of processes that tests start.
+FLAGS = " ".join(f"--{name}={str(value).lower()}" for name, value in CHEAP.items())
 # For `Lowered.compile`, too, where a test asks what XLA makes of a program: its memory, its text.
 OPTIMIZED = {
     "xla_backend_optimization_level": 3, "xla_llvm_disable_expensive_passes": False,
