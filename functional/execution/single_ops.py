@@ -132,7 +132,7 @@ def _try_numpy(
     """Return the function by NumPy, if that can compute it for arrays like these."""
     if not on_host():
         return None
-    join = join_of(*alone) if sum(map(np.size, arrays)) <= MOST else None
+    join = join_of(*alone) if alone and sum(map(np.size, arrays)) <= MOST else None
     if join is not None:
         return join
     found = evaluator(fn, arrays, exact, alone)
