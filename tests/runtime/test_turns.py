@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 
 import leafax
 from leafax._core.run_log import plans
+from leafax._runtime.turns import Preluded
+from leafax.functional.execution.plan import Plan
 from leafax.functional.lowering.lower import prune
 from leafax.functional.program.canonical import canonical
 from leafax.functional.program.op import TABLE
@@ -71,3 +74,35 @@ def test_what_comes_from_no_input_is_each_tensors_own() -> None:
         mask += turn
     for turn, mask in enumerate(kept):
         assert mask[5, 4].item() == 2.0 + turn
+
+
+def test_an_interrupt_after_a_turn_with_sums_loses_neither(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What runs beside the step has happened as the step has."""
+
+    def outcome(self: Plan, flat: Any, how: str, seconds: float) -> Any:
+        if len(self.nodes) > 3 and interrupts:
+            interrupts.pop()
+            raise KeyboardInterrupt
+        return known(self, flat, how, seconds)
+
+    known, interrupts = Plan.outcome, list[int]()
+    monkeypatch.setattr(Plan, "outcome", outcome)
+    total: Any = 0.0
+    w, sums = leafax.ones(53, requires_grad=True), list[Any]()
+    optimizer = leafax.optim.SGD([w], lr=0.5)
+    for turn in range(5):
+        optimizer.zero_grad()
+        loss = (w * w).sum()
+        loss.backward()
+        interrupts += [0] * (turn == 3)
+        try:
+            optimizer.step()
+            assert turn != 3
+        except KeyboardInterrupt:
+            assert turn == 3
+        if turn in (2, 3):
+            assert isinstance(plans[-1][1], Preluded)
+        sums.append(total)
+        total += loss.detach()
+    assert [float(x) for x in sums] == [0.0, *[53.0] * 4]  # the rate leaves nothing of the weights
+    assert w.tolist() == [0.0] * 53
