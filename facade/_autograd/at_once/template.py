@@ -115,7 +115,7 @@ def template_of(
     avals: list[Any] = []
     for state in states:
         entry = state.entry
-        if entry is None or any(v.numel > MOST or v.dtype not in DTYPES for v in state.values):
+        if entry is None or not all(map(_fits, state.values)):
             return None
         if type(entry) is Input:
             place = operands.get(state.value)
@@ -156,6 +156,10 @@ def template_of(
     return Template(
         tuple(inputs), len(avals), tuple(steps), tuple(nodes), result.index, result.resting, edge
     )
+
+
+def _fits(value: Value) -> bool:
+    return value.numel <= MOST and value.dtype in DTYPES and value.device is None
 
 
 def _is_plain(state: State) -> bool:

@@ -62,15 +62,16 @@ def is_small(nodes: Sequence[Any], leaves: Sequence[Any]) -> bool:
         value = leaf._v
         if value.numel > MOST or value.dtype not in _FLOATS or value.strides is not None:
             return False
+        if value.device is not None:
+            return False
     for node in nodes:
         call = node.state.call
         if type(call) is not Call or call.op.namespace == "opaque" or call.op in needs_xla:
             return False
-        for value in node.state.values:
-            if value.numel > MOST or value.requires_grad and value.dtype not in _FLOATS:
+        for value in (*node.state.values, *node.state.operands):
+            if value.numel > MOST or value.device is not None:
                 return False
-        for value in node.state.operands:
-            if value.numel > MOST or value.requires_grad and value.dtype not in _FLOATS:
+            if value.requires_grad and value.dtype not in _FLOATS:
                 return False
     return True
 
