@@ -135,8 +135,14 @@ def _tensors() -> None:
     _add("buffer/uninitialized", lambda: nn.UninitializedBuffer())
     _add("buffer", lambda: nn.Buffer(_tensor(2)))
     _add("tied tensors", _tied)
-    _add("dtypes", lambda: [v for name, v in sorted(vars(leafax).items())
-                            if isinstance(v, leafax.dtype) and name not in LATER_NAMES])
+    _add(
+        "dtypes",
+        lambda: [
+            v
+            for name, v in sorted(vars(leafax).items())
+            if isinstance(v, leafax.dtype) and name not in LATER_NAMES
+        ],
+    )
     _add("device", lambda: [leafax.device("cpu"), leafax.device("cpu", 0), leafax.device("cuda:1")])
     _add("size", lambda: [leafax.Size([2, 3]), _tensor(2, 1).shape, leafax.Size()])
     _add("layout", lambda: [leafax.strided, _tensor(2).layout])

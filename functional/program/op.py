@@ -8,9 +8,10 @@ else follows: Tensor methods, module functions, in-place variants, `grad_fn` nam
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
+
+from .signatures import Signature, parameter_names
 
 Check = Callable[..., Any]
 Body = Callable[..., Any]
@@ -112,8 +113,8 @@ class Op:
         self.name = name or fn.__name__.rstrip("_")
         self.namespace = namespace
         self.fn = fn
-        self.signature = inspect.signature(fn)
-        self.parameters = tuple(self.signature.parameters)
+        self.signature = Signature.of(fn)
+        self.parameters = parameter_names(fn)
         self.backward = backward or camel(self.name) + "Backward0"
         self.saves = dict(saves or {})
         self.differentiable = differentiable

@@ -120,12 +120,22 @@ import os, sys
 import jax
 
 before = dict(jax.config.values), dict(os.environ)
-import leafax, leafax.functional, leafax.adapters
+import leafax
+late = "_C amp autograd.functional cuda distributed distributions fx nn.attention.flex_attention"
+late += " nn.parallel nn.utils.parametrize optim._rules.lbfgs optim.swa_utils serialization sparse"
+early = [name for name in late.split() if f"leafax.{name}" in sys.modules]
+assert not early, f"import leafax has imported {early}, which few programs need"
+import leafax.functional, leafax.adapters
 import leafax.autograd, leafax.nn, leafax.optim, leafax.utils
 assert (dict(jax.config.values), dict(os.environ)) == before, "a setting has changed"
 taken = {"flax", "optax", "torch"} & set(sys.modules)
 assert not taken, f"import leafax has imported {sorted(taken)}"
 assert not jax._src.xla_bridge._backends, "import leafax has started a JAX backend"
+packages = leafax, leafax.autograd, leafax.nn, leafax.nn.attention, leafax.nn.utils, leafax.optim
+for package in packages:
+    for name in (*dir(package), *getattr(package, "__all__", ())):
+        found = getattr(package, name)  # whether it was there or comes now
+        assert getattr(package, name) is found and name in vars(package), name
 """
 
 
