@@ -76,8 +76,8 @@ def test_what_comes_from_no_input_is_each_tensors_own() -> None:
         assert mask[5, 4].item() == 2.0 + turn
 
 
+def test_an_interrupt_after_a_turn_with_sums_loses_neither(monkeypatch: pytest.MonkeyPatch) -> None:
     """The sums that run beside the step have happened as the step has."""
-    """What runs beside the step has happened as the step has."""
 
     def outcome(self: Plan, flat: Any, how: str, seconds: float) -> Any:
         if len(self.nodes) > 3 and interrupts:
