@@ -18,6 +18,7 @@ from .._tracing.inputs import make, put
 from .._tracing.loop_cuts import BUDGET_BYTES
 from .._tracing.novelty import unrepeated
 from .call_results import Fresh, FreshView, Result, View
+from .entering import Entering
 
 MISSED: Any = object()  # what `KeptCall.take` returns where it has done nothing
 
@@ -91,21 +92,20 @@ class KeptCall:
         but None if anything else has to be done.
       view: its only result, if that is a view of a tensor that was given and nothing else has to
         be done; else None.
-      plain: places and values of tensors that enter as they are, and what these are at rest;
-        `read` instead where views of storages are among them. There are some if it `enters`.
-      twins: places of tensors that enter and are alike: they must not be one.
-      nbytes: what those that enter weigh.
-      more: what it did beside its results, unless plain tensors entered and that was all.
+      into: the tensors that enter as they are, with the writes to these; None if there are none.
+      read: entries, where views of storages are among them. There are some if it `enters`.
+      nbytes: what those of `read` weigh.
+      more: what else it did beside its results, if anything.
       results: unless it is `fresh`, one, or those of the sequence that `wrap` makes; `views` of the
         call's tensors are among them, and views of these or of new ones if some are `seen` through
         a lens.
       asks: all its tensors entered, from elsewhere than the host: there they are computed at once.
-      simple: plain tensors that differ in kind entered, and that was all beside new results.
+      simple: tensors that enter as they are, and writes to them, are all beside new results.
     """
 
     __slots__ = (
-        "state", "nodes", "value", "fresh", "view", "plain", "read", "enters", "twins", "nbytes",
-        "more", "results", "views", "seen", "wrap", "asks", "simple",
+        "state", "nodes", "value", "fresh", "view", "into", "read", "enters", "nbytes", "more",
+        "results", "views", "seen", "wrap", "asks", "simple",
     )  # fmt: skip
 
     def __init__(
@@ -113,23 +113,20 @@ class KeptCall:
         wrap: Callable[[list[Any]], Any] | None, asks: bool,
     ) -> None:  # fmt: skip
         self.state, self.nodes, self.wrap = state, state.nodes, wrap
-        into = effects.entries
-        self.enters = bool(into)
-        self.read = into if any(e.cell is not None for e in into) else ()
-        plain = tuple([(e.place, e.value, e.value.resting) for e in into])
-        self.plain = () if self.read else plain
-        self.twins = tuple(
-            (x.place, y.place)
-            for i, x in enumerate(into) for y in into[:i]
-            if x.value.resting is y.value.resting
-        )  # fmt: skip
-        self.nbytes = sum((e.cell or e.value).nbytes for e in into)
+        entries = effects.entries
+        self.enters = bool(entries)
+        self.read = entries if any(e.cell is not None for e in entries) else ()
+        self.nbytes = sum((e.cell or e.value).nbytes for e in self.read)
+        values = {} if self.read else {e.place: e.value for e in entries}
+        written = {i: (value, counts) for i, value, counts in effects.writes if i in values}
+        self.into = Entering(values, written) if values else None
+        writes = tuple([w for w in effects.writes if w[0] not in written])
         self.views = tuple([r for r in results if type(r) is View])
         self.seen = any(type(r) is View or type(r) is FreshView for r in results)
-        others = self.read or effects.writes or effects.casts or self.views
-        self.more = effects if others else None
+        others = self.read or writes or effects.casts or self.views
+        self.more = effects._replace(writes=writes) if others else None
         self.asks = asks
-        self.simple = not (asks or self.twins or others or self.seen)
+        self.simple = not (asks or others or self.seen)
         first = results[0] if len(results) == 1 and wrap is None else None
         fresh = first.value if type(first) is Fresh and not first.writes else None
         self.fresh: Value | None = fresh
@@ -155,21 +152,14 @@ class KeptCall:
                         return MISSED
                 trace.state = self.state
                 return view.make(trace, tensors)
-            entered = trace.entered
-            for i, _, kind in self.plain:
-                t = tensors[i]
-                if t._v is not kind or t._trace is not None or t._array is None or t._shares:
-                    return MISSED  # another thread may have changed it just now
-                if id(t) in entered:
-                    return MISSED
+            into = self.into
             if self.enters and (running or unrepeated or trace.nbytes > BUDGET_BYTES):
                 if running or trace.nbytes > BUDGET_BYTES or not recorded:
                     return MISSED  # and what is done then may cut
             if not (self.simple or self._may(trace, tensors)):
                 return MISSED
-            for i, value, _ in self.plain:
-                put(tensors[i], value, trace)
-            trace.nbytes += self.nbytes
+            if into is not None and not into.take(trace, tensors):
+                return MISSED
             trace.state = self.state
             if self.more is not None:
                 self._do(self.more, trace, tensors)
@@ -184,15 +174,14 @@ class KeptCall:
             return False
         if self.asks and memory_of(tensors[0]) is not None:
             return False
-        for i, j in self.twins:
-            if tensors[i] is tensors[j]:
-                return False
         more = self.more
         if more is None:
             return True
         for view in self.views:
             if not view.fits(tensors[view.source]):
                 return False
+        if self.read and len({id(tensors[e.place]) for e in self.read}) < len(self.read):
+            return False
         for entry in self.read:
             if not entry.may(tensors[entry.place], trace):
                 return False
@@ -208,6 +197,7 @@ class KeptCall:
     def _do(self, more: Effects, trace: Trace, tensors: list[Any]) -> None:
         for entry in self.read:
             entry.enter(tensors[entry.place], trace)
+        trace.nbytes += self.nbytes
         for i, value, counts in more.writes:
             t = tensors[i]
             if counts:

@@ -16,7 +16,7 @@ import pytest
 import leafax
 import leafax.nn.functional as F
 
-MOST = {"mlp": 6_785, "looked_at": 33_500, "chain": 9_660}
+MOST = {"mlp": 6_760, "looked_at": 33_500, "chain": 9_655, "modules": 27_830}
 WARM_UP = 12  # steps until nothing is learnt any more
 
 pytestmark = pytest.mark.skipif(
@@ -85,10 +85,35 @@ def make_chain() -> Callable[[], None]:
     return step
 
 
+def make_modules() -> Callable[[], float]:
+    """Return a training step of convolutions with batch norms, and attention, written with `nn`."""
+    nn = leafax.nn
+    blocks = [
+        nn.Sequential(nn.Conv2d(4, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU(inplace=True))
+        for _ in range(3)
+    ]
+    convolutions = nn.Sequential(*blocks)
+    encoder = nn.TransformerEncoderLayer(16, 2, 16, dropout=0.0, batch_first=True)
+    parameters = [*convolutions.parameters(), *encoder.parameters()]
+    optimizer = leafax.optim.SGD(parameters, lr=0.01, momentum=0.9)
+    images = numbers(2, 4, 4, 4)
+
+    def step() -> float:
+        x = convolutions(leafax.from_numpy(images)).flatten(2)
+        loss = encoder(x).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        return loss.item()
+
+    return step
+
+
 LOOPS: dict[str, Callable[[], Callable[[], Any]]] = {
     "mlp": lambda: make_mlp(looks=False),
     "looked_at": lambda: make_mlp(looks=True),
     "chain": make_chain,
+    "modules": make_modules,
 }
 
 

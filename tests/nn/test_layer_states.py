@@ -72,6 +72,39 @@ def test_dropout_draws_anew_in_the_same_program():
     np.testing.assert_allclose(net(x).tolist(), net(x).tolist(), rtol=1e-12)
 
 
+def test_a_batch_norm_in_training_calls_what_was_put_in_place_of_its_function(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    layer, x, seen = nn.BatchNorm1d(2), leafax.ones(4, 2), []
+    whole = nn.functional.batch_norm
+
+    def counting(*args: Any, **kwargs: Any) -> Any:
+        seen.append("batch_norm")
+        return whole(*args, **kwargs)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(nn.functional, "batch_norm", counting)
+        layer(x)
+    layer(x)
+    assert seen == ["batch_norm"]
+    assert layer.num_batches_tracked.item() == 2
+
+
+@pytest.mark.parametrize("library", [leafax, torch])
+def test_a_function_mode_sees_a_batch_norm_count_and_compute(library: Any) -> None:
+    class Names(library.overrides.TorchFunctionMode):  # type: ignore[misc, name-defined]
+        def __torch_function__(self, func: Any, types: Any, args: Any, kwargs: Any = None) -> Any:
+            names.append(func.__name__)
+            return func(*args, **(kwargs or {}))
+
+    names: list[str] = []
+    layer, x = library.nn.BatchNorm1d(2), library.ones(4, 2)
+    layer(x)
+    with Names():
+        layer(x)
+    assert names.index("add_") < names.index("batch_norm")
+
+
 @pytest.mark.parametrize("name", ["BatchNorm1d", "SyncBatchNorm", "InstanceNorm1d"])
 def test_states_of_older_versions_are_read(name):
     def load(library: Any) -> Any:

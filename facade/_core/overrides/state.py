@@ -58,6 +58,11 @@ def activate() -> bool:
     return True
 
 
+def is_looked_for() -> bool:
+    """Tell whether public functions look for overrides: then each has to be called as such."""
+    return _activation.active
+
+
 def _disabled_torch_function_impl(
     func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None
 ) -> Any:

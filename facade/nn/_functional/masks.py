@@ -5,6 +5,8 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+from ..._core import dtypes
+
 
 def canonical_mask(
     mask: Any, mask_name: str, other_type: Any, other_name: str, target_type: Any,
@@ -32,10 +34,11 @@ def canonical_mask(
     """
     if mask is None:
         return None
-    boolean = str(mask.dtype) == "torch.bool"
-    if not boolean and not mask.is_floating_point():
+    kind = mask.dtype
+    boolean = kind == dtypes.bool
+    if not boolean and not kind.is_floating_point:
         raise AssertionError(f"only bool and floating types of {mask_name} are supported")
-    if check_other and other_type is not None and mask.dtype != other_type:
+    if check_other and other_type is not None and kind != other_type:
         warnings.warn(
             f"Support for mismatched {mask_name} and {other_name} is deprecated. Use same type "
             "for both instead.",

@@ -89,6 +89,16 @@ def batch_norm(
     )
 
 
+@in_one_step
+def counted_batch_norm(
+    input: Any, count: Any, running_mean: Any, running_var: Any, weight: Any, bias: Any,
+    momentum: float, eps: float,
+) -> Any:  # fmt: skip
+    """Count a batch, and standardize it by `batch_norm`: one step of a layer in training."""
+    count.add_(1)
+    return batch_norm(input, running_mean, running_var, weight, bias, True, momentum, eps)
+
+
 def native_batch_norm(
     input: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: bool,
     momentum: float, eps: float,

@@ -17,6 +17,8 @@ from .. import functional as F
 from .._functional.sync_batch_norm import sync_batch_norm
 from ..init import ones_, zeros_
 from ..parameter import Parameter, UninitializedBuffer, UninitializedParameter
+from ._layers.counted_norm import count_and_norm
+from ._module.attributes import buffer_of, parameter_of
 from .lazy import LazyModuleMixin
 from .module import Module
 
@@ -54,11 +56,10 @@ class _NormBase(Module):
         self.eps = eps
         self.momentum = momentum
         self.affine = affine
-        self.track_running_stats = track_running_stats
+        self.track_running_stats = tracks = track_running_stats
         for name, wanted in (("weight", affine), ("bias", affine and bias)):
             new = Parameter(empty(num_features, **made)) if wanted else None
             self.register_parameter(name, new)
-        tracks = track_running_stats
         count = tensor(0, dtype=int64, device=device) if tracks else None
         self.register_buffer("running_mean", zeros(num_features, **made) if tracks else None)
         self.register_buffer("running_var", ones(num_features, **made) if tracks else None)
@@ -111,16 +112,18 @@ class _BatchNorm(_NormBase):
     def forward(self, input: Any) -> Any:
         """Compute the layer; while training, note the batch's statistics too."""
         self._check_input_dim(input)
-        stats = (self.running_mean, self.running_var)
+        stats = buffer_of(self, "running_mean"), buffer_of(self, "running_var")
+        weight, bias = parameter_of(self, "weight"), parameter_of(self, "bias")
         batch = self.training or stats == (None, None)
         momentum = 0.0 if self.momentum is None else self.momentum
         if self.training and not self.track_running_stats:
             stats = (None, None)
-        elif self.training and self.num_batches_tracked is not None:
-            self.num_batches_tracked.add_(1)
-            if self.momentum is None:
-                return self._average(input, *stats)
-        return F.batch_norm(input, *stats, self.weight, self.bias, batch, momentum, self.eps)
+        elif self.training and (count := buffer_of(self, "num_batches_tracked")) is not None:
+            if self.momentum is not None:
+                return count_and_norm(input, count, *stats, weight, bias, momentum, self.eps)
+            count.add_(1)
+            return self._average(input, *stats)
+        return F.batch_norm(input, *stats, weight, bias, batch, momentum, self.eps)
 
     def _average(self, input: Any, mean: Any, variance: Any) -> Any:
         """Compute the layer and move the statistics to the mean over all batches.
@@ -287,9 +290,8 @@ class SyncBatchNorm(_BatchNorm):
             if module.affine:
                 made.weight = module.weight
                 made.bias = module.bias
-            made.running_mean = module.running_mean
-            made.running_var = module.running_var
-            made.num_batches_tracked = module.num_batches_tracked
+            for name in ("running_mean", "running_var", "num_batches_tracked"):
+                setattr(made, name, getattr(module, name))
             made.training = module.training
             if hasattr(module, "qconfig"):
                 made.qconfig = module.qconfig

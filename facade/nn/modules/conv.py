@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 from .. import functional as F
 from ..parameter import UninitializedParameter
 from ._layers.conv_base import _ConvNd, _ConvTransposeNd
+from ._module.attributes import parameter_of
 from .lazy import LazyModuleMixin
 from .utils import _ntuple
 
@@ -43,7 +44,8 @@ class _Conv(_ConvNd):
 
     def forward(self, input: Any) -> Any:
         """Compute the layer."""
-        return self._conv_forward(input, self.weight, self.bias)
+        weight, bias = parameter_of(self, "weight"), parameter_of(self, "bias")
+        return self._conv_forward(input, weight, bias)
 
 
 class Conv1d(_Conv):

@@ -10,6 +10,7 @@ from ..._ops.creation.factories import empty
 from .. import functional as F
 from ..init import _calculate_fan_in_and_fan_out, kaiming_uniform_, uniform_
 from ..parameter import Parameter, UninitializedParameter
+from ._module.attributes import parameter_of
 from .lazy import LazyModuleMixin
 from .module import Module
 
@@ -61,7 +62,7 @@ class Linear(Module):
 
     def forward(self, input: Any) -> Any:
         """Compute the layer."""
-        return F.linear(input, self.weight, self.bias)
+        return F.linear(input, parameter_of(self, "weight"), parameter_of(self, "bias"))
 
     def extra_repr(self) -> str:
         """Tell the sizes."""

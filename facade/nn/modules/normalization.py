@@ -10,6 +10,7 @@ from .. import functional as F
 from ..init import ones_, zeros_
 from ..parameter import Parameter
 from ._layers.cross_map import cross_map_lrn2d
+from ._module.attributes import parameter_of
 from .module import Module
 
 __all__ = ["LocalResponseNorm", "CrossMapLRN2d", "LayerNorm", "GroupNorm", "RMSNorm"]
@@ -98,7 +99,8 @@ class LayerNorm(_Affine):
 
     def forward(self, input: Any) -> Any:
         """Compute the layer."""
-        return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
+        weight, bias = parameter_of(self, "weight"), parameter_of(self, "bias")
+        return F.layer_norm(input, self.normalized_shape, weight, bias, self.eps)
 
     def extra_repr(self) -> str:
         """Tell the shape and the settings."""

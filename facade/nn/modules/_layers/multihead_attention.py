@@ -9,6 +9,7 @@ from ... import functional as F
 from ..._functional.masks import canonical_mask, dtype_of
 from ...init import constant_, xavier_normal_, xavier_uniform_
 from ...parameter import Parameter
+from .._module.attributes import parameter_of
 from ..linear import NonDynamicallyQuantizableLinear
 from ..module import Module
 
@@ -121,12 +122,15 @@ class MultiheadAttention(Module):
             "use_separate_proj_weight": True, "q_proj_weight": self.q_proj_weight,
             "k_proj_weight": self.k_proj_weight, "v_proj_weight": self.v_proj_weight,
         }  # fmt: skip
+        to_out = self.out_proj
         out, weights = F.multi_head_attention_forward(
-            query, key, value, self.embed_dim, self.num_heads, self.in_proj_weight,
-            self.in_proj_bias, self.bias_k, self.bias_v, self.add_zero_attn, self.dropout,
-            self.out_proj.weight, self.out_proj.bias, training=self.training,
-            key_padding_mask=padding, need_weights=need_weights, attn_mask=mask,
-            average_attn_weights=average_attn_weights, is_causal=is_causal, **separate,
+            query, key, value, self.embed_dim, self.num_heads,
+            parameter_of(self, "in_proj_weight"), parameter_of(self, "in_proj_bias"),
+            parameter_of(self, "bias_k"), parameter_of(self, "bias_v"), self.add_zero_attn,
+            self.dropout, parameter_of(to_out, "weight"), parameter_of(to_out, "bias"),
+            training=self.training, key_padding_mask=padding, need_weights=need_weights,
+            attn_mask=mask, average_attn_weights=average_attn_weights, is_causal=is_causal,
+            **separate,
         )  # fmt: skip
         return (out.transpose(1, 0) if turned else out), weights
 

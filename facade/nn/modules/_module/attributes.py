@@ -16,6 +16,22 @@ def as_module(value: Any) -> Any:
     return value if make is None else make(value)
 
 
+def parameter_of(module: Any, name: str) -> Any:
+    """Return `module.name`, which is most likely a parameter.
+
+    Python looks for attributes everywhere else first and raises an error before it asks
+    `__getattr__`, which takes four times as long.
+    """
+    members = module._parameters
+    return members[name] if name in members else getattr(module, name)
+
+
+def buffer_of(module: Any, name: str) -> Any:
+    """Return `module.name`, which is most likely a buffer, as `parameter_of` does a parameter."""
+    members = module._buffers
+    return members[name] if name in members else getattr(module, name)
+
+
 class Base:
     """The fields of a module."""
 
