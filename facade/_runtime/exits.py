@@ -47,8 +47,8 @@ def hand_out(
     for t in pending:
         if t._trace is trace and (place := places.get(t._v.index)) is not None:
             t._array = outputs[place]  # else another thread gave it a value meanwhile
-    if recipe.saves:
-        save_residuals(trace, recipe, outcome, live)
+    if recipe.saves:  # the numbers of what another thread took are those of its trace
+        save_residuals(trace, recipe, outcome, [t for t in live if t._trace is trace])
     leave_all(trace, live)
 
 
