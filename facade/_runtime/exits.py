@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Any
 
 from .._autograd.graph.saved_residuals import save_residuals
@@ -9,6 +10,8 @@ from .._core.trie import Trace, local
 from .._tracing.inputs import Source
 from .recipes import Recipe
 from .remembered_exits import Walk, leave
+
+_TRACE = attrgetter("_trace")
 
 
 def renew(trace: Trace) -> None:
@@ -47,8 +50,11 @@ def hand_out(
     for t in pending:
         if t._trace is trace and (place := places.get(t._v.index)) is not None:
             t._array = outputs[place]  # else another thread gave it a value meanwhile
-    if recipe.saves:  # the numbers of what another thread took are those of its trace
-        save_residuals(trace, recipe, outcome, [t for t in live if t._trace is trace])
+    if recipe.saves:
+        if list(map(_TRACE, live)).count(trace) < len(live):
+            # The numbers of what another thread took are those of its trace.
+            live = [t for t in live if t._trace is trace]
+        save_residuals(trace, recipe, outcome, live)
     leave_all(trace, live)
 
 

@@ -1,8 +1,9 @@
 """Loops that never do the same twice, as their backward passes tell.
 
-Where new graphs prevail among the last ones that `backward()` met at one line, the thread's ops on
-small data on the host are computed at once, with their graph: what never comes again is neither
-worth a place in the trie nor a program. `_autograd` computes them, and installs itself as `Doers`.
+Where new graphs prevail among the last ones that `backward()` met at one line, the main thread's
+ops on small data on the host are computed at once, with their graph: what never comes again is
+neither worth a place in the trie nor a program. `_autograd` computes them, and installs itself as
+`Doers`.
 """
 
 from __future__ import annotations
@@ -12,9 +13,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from .._core.trie import local
 from .user_lines import user_line
 
 MOSTLY, ALWAYS = 4, 8  # by how many more new passes there were than others, of late
+_MAIN = threading.main_thread().ident
 _MOST_MET = 4096  # passes that are remembered as met
 
 watched: set[int] = set()  # threads whose last passes were not all known
@@ -78,8 +81,8 @@ def note(key: Any) -> None:
 
 
 def is_unrepeated() -> bool:
-    """Return whether the thread's loop hardly ever does the same twice."""
-    return threading.get_ident() in unrepeated
+    """Return whether the thread's loop hardly ever does the same twice, and may be so computed."""
+    return threading.get_ident() in unrepeated and local.cuts.at_once
 
 
 @contextmanager
@@ -105,6 +108,8 @@ def forget_passes() -> None:
 def _set(prevail: int) -> None:
     _passes.prevail = prevail
     me = threading.get_ident()
+    if me != _MAIN:  # threads that train beside it share tensors under locks, and are recorded
+        return
     if prevail:
         watched.add(me)
     else:

@@ -38,6 +38,20 @@ def _load(ours: Any, theirs: Any) -> None:
     ours.load_state_dict(state)
 
 
+@pytest.mark.parametrize("library", [torch, leafax], ids=["torch", "leafax"])
+def test_a_property_of_a_derived_layer_comes_before_its_parameter(library: Any) -> None:
+    class Doubled(library.nn.Linear):  # type: ignore[misc, name-defined]
+        @property
+        def weight(self) -> Any:
+            return self._parameters["weight"] * 2
+
+    layer = library.nn.Linear(3, 2)
+    x = library.ones(3)
+    before = layer(x) - layer.bias
+    layer.__class__ = Doubled
+    assert library.allclose(layer(x) - layer.bias, before * 2)
+
+
 @pytest.mark.parametrize("momentum", [0.1, None])
 def test_batch_norm_notes_its_batches_in_the_program_of_the_step(momentum):
     theirs = _net(torch, torch.nn.BatchNorm2d(4, momentum=momentum))

@@ -70,6 +70,7 @@ LOOKS: dict[str, Any] = {
 }  # fmt: skip
 
 
+@pytest.mark.usefixtures("all_recorded")
 @pytest.mark.parametrize("name", LOOKS)
 def test_what_follows_from_integers_is_looked_at(name: str) -> None:
     def look(lib: Any) -> Any:
@@ -95,6 +96,7 @@ def test_what_is_rounded_and_what_requires_grad_cuts() -> None:
     assert cuts() == ["tolist()", "item()"]
 
 
+@pytest.mark.usefixtures("all_recorded")
 def test_masks_with_another_count_each_time_cut_what_came_before_them() -> None:
     def step(count: int) -> tuple[float, list[str]]:
         leafax.explain(clear=True)

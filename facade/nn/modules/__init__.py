@@ -27,6 +27,7 @@ from . import (
     transformer,
     upsampling,
 )
+from ._module.attributes import own_layers
 from .activation import *
 from .adaptive import *
 from .batchnorm import *
@@ -83,4 +84,6 @@ for _file in (
     pixelshuffle, pooling, rnn, sparse, transformer, upsampling,
 ):  # fmt: skip
     for _name in _file.__all__:
-        getattr(_file, _name).__module__ = _file.__name__
+        _layer = getattr(_file, _name)
+        _layer.__module__ = _file.__name__
+        own_layers.add(_layer)

@@ -9,6 +9,8 @@ from ...._core.handle import Handle
 from ...._core.typename import typename
 from ...parameter import Buffer, Parameter
 
+own_layers: set[type] = set()  # which have no properties, and no `__getattr__` of their own
+
 
 def as_module(value: Any) -> Any:
     """Return a module for a model of `leafax.adapters`, anything else as it is."""
@@ -20,16 +22,23 @@ def parameter_of(module: Any, name: str) -> Any:
     """Return `module.name`, which is most likely a parameter.
 
     Python looks for attributes everywhere else first and raises an error before it asks
-    `__getattr__`, which takes four times as long.
+    `__getattr__`, which takes four times as long. Classes that are made of the layers may have a
+    property of that name.
     """
-    members = module._parameters
-    return members[name] if name in members else getattr(module, name)
+    if type(module) in own_layers:
+        members = module._parameters
+        if name in members:
+            return members[name]
+    return getattr(module, name)
 
 
 def buffer_of(module: Any, name: str) -> Any:
     """Return `module.name`, which is most likely a buffer, as `parameter_of` does a parameter."""
-    members = module._buffers
-    return members[name] if name in members else getattr(module, name)
+    if type(module) in own_layers:
+        members = module._buffers
+        if name in members:
+            return members[name]
+    return getattr(module, name)
 
 
 class Base:
