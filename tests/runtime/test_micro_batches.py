@@ -81,6 +81,7 @@ def pieces(t: Any, net: Any) -> Callable[[Any], None]:
     return step
 
 
+@pytest.mark.usefixtures("all_recorded")
 @pytest.mark.parametrize("kind", [plain, clipped, checkpointed, penalized, pieces])
 def test_numbers_are_torchs(kind: Any, monkeypatch: Any) -> None:
     found: list[Any] = []

@@ -511,7 +511,7 @@ def written_part(lib: Any, x: Any, n: int) -> Any:
 
 
 @pytest.mark.quick(4)
-@pytest.mark.usefixtures("op_by_op")
+@pytest.mark.usefixtures("op_by_op", "all_recorded")
 @pytest.mark.parametrize("name", ARGUMENTS)
 def test_lengths_that_are_less_than_others_or_products_trace_nothing(name: str) -> None:
     made = np.random.default_rng(0).normal(size=(99, 12))
