@@ -152,6 +152,11 @@ def nothing_pending() -> None:
     """A test's first program is its own: what an earlier one left behind has run before."""
     with contextlib.suppress(Exception):  # also what is wrong with it
         leafax.synchronize()
+
+
+@pytest.fixture(autouse=True)
+def no_loops_known() -> None:
+    """A test's loops are its own: those of earlier tests do not say that they never repeat."""
     forget_passes()
 
 

@@ -70,7 +70,6 @@ LOOKS: dict[str, Any] = {
 }  # fmt: skip
 
 
-@pytest.mark.usefixtures("all_recorded")
 @pytest.mark.parametrize("name", LOOKS)
 def test_what_follows_from_integers_is_looked_at(name: str) -> None:
     def look(lib: Any) -> Any:

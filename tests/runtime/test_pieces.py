@@ -74,7 +74,6 @@ def tree(lib: Any, w: Any, turns: int) -> Any:
 
 
 @pytest.mark.usefixtures("at_once")
-@pytest.mark.usefixtures("all_recorded")
 @pytest.mark.parametrize("loop", [chain, rows, written, tree])
 def test_values_and_gradients_are_those_of_torch(loop: Callable[..., Any]) -> None:
     numbers = np.random.default_rng(0).normal(size=12)
