@@ -18,6 +18,7 @@ import numpy as np
 
 from leafax.functional.lowering.equations import count_equations
 from leafax.functional.lowering.keys import is_key
+from leafax.functional.program.numerics import numerics, products_as
 from leafax.functional.program.op import Op
 
 from .._core.handle import Handle
@@ -161,8 +162,9 @@ def eval_shape(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     ShapeDtypeStruct(shape=(2,), dtype=float32)
     """
     opaque, leaves, others = _found(fn, args, kwargs)
-    with jax.enable_x64(True):
-        outs = jax.eval_shape(opaque.body, *[t._v.aval.struct() for t in (*leaves, *others)])
+    structs = [t._v.aval.struct() for t in (*leaves, *others)]
+    with jax.enable_x64(True), products_as(numerics().opaque, structs):
+        outs = jax.eval_shape(opaque.body, *structs)
     return jax.tree.unflatten(opaque.tree_of(leaves, others), outs)
 
 

@@ -18,6 +18,7 @@ import leafax
 from leafax._runtime import compile_notice
 from leafax._runtime.compile_notice import Notice
 from leafax._tracing.inputs import from_array
+from leafax.backends import _float32_precision
 
 LOOP = """turns = {turns}
 weight = leafax.ones({width}, 2, requires_grad=True)
@@ -210,6 +211,7 @@ def test_precisions_are_told_apart() -> None:
         assert "are of precision 'default' where it was 'highest'" in look()
     finally:
         leafax.set_float32_matmul_precision(before)
+        _float32_precision.forget()
 
 
 def test_as_many_compilations_are_counted_as_jax_reports() -> None:

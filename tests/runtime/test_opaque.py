@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import leafax
+from leafax.backends import _float32_precision
 
 
 def test_pytrees_go_in_and_out_and_gradients_flow() -> None:
@@ -203,8 +204,14 @@ def test_ops_of_leafax_inside_and_arrays_outside_are_named() -> None:
     assert relu(leafax.as_tensor(jnp.ones(2))).tolist() == [1.0, 1.0]
 
 
-def test_a_function_is_traced_once_for_arrays_of_some_shapes() -> None:
+@pytest.mark.parametrize("asked", [False, True])
+def test_a_function_is_traced_once_for_arrays_of_some_shapes(
+    asked: bool, request: pytest.FixtureRequest
+) -> None:
     runs = []
+    if asked:  # from then on products in functions of JAX are as exact
+        leafax.set_float32_matmul_precision("highest")
+        request.addfinalizer(_float32_precision.forget)
 
     def fn(w: Any, x: Any) -> Any:
         runs.append(x.shape)
