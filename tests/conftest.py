@@ -130,7 +130,7 @@ _OF_VALUES = (
 
 # Of these XLA optimizes the programs: numbers are compared to the last bit with those of PyTorch
 # and of other processes.
-_OPTIMIZED = ("distributed/test_state_dicts", "files/test_written", "ops/random/")
+_OPTIMIZED = ("distributed/test_state_dicts", "files/test_written")
 
 
 @pytest.fixture(autouse=True, scope="module")
