@@ -3,18 +3,12 @@
 from pathlib import Path
 
 import pytest
-from helpers.own_process import names_of, run_tests
+from helpers.own_process import check_report, names_of, reports_of
 
 TESTS = Path(__file__).parent / "on_eight_devices.py"
-
-
-@pytest.fixture(scope="module")
-def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
-    """Reports of what failed, by test."""
-    return run_tests(TESTS, tmp_path_factory.mktemp("meshes"))
+outcomes = reports_of(TESTS)
 
 
 @pytest.mark.parametrize("name", names_of(TESTS))
 def test_on_eight_devices(name: str, outcomes: dict[str, list[str]]) -> None:
-    assert name in outcomes, "it did not run"
-    assert not outcomes[name], "\n".join(outcomes[name])
+    check_report(name, outcomes)

@@ -9,6 +9,9 @@ import sys
 import xml.etree.ElementTree as ET
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 
 def names_of(tests: Path) -> list[str]:
@@ -45,3 +48,23 @@ def run_tests(
         for kind in ("failure", "error"):
             errors += [f"{case.attrib['name']}\n{e.text}" for e in case.iter(kind)]
     return found
+
+
+def reports_of(tests: Path, **asked: Any) -> Any:
+    """Make the fixture of a module: what failed in a file of tests, by test function.
+
+    Args:
+      asked: as `run_tests` takes it.
+    """
+
+    @pytest.fixture(scope="module")
+    def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
+        return run_tests(tests, tmp_path_factory.mktemp(tests.stem), **asked)
+
+    return outcomes
+
+
+def check_report(name: str, outcomes: Mapping[str, list[str]]) -> None:
+    """Fail with what failed in a test of another process, also if it did not run."""
+    assert name in outcomes, "it did not run"
+    assert not outcomes[name], "\n".join(outcomes[name])
