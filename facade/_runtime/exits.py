@@ -51,7 +51,7 @@ def hand_out(
         if t._trace is trace and (place := places.get(t._v.index)) is not None:
             t._array = outputs[place]  # else another thread gave it a value meanwhile
     if recipe.saves:
-        if list(map(_TRACE, live)).count(trace) < len(live):
+        if {*map(_TRACE, live)} != {trace}:
             # The numbers of what another thread took are those of its trace.
             live = [t for t in live if t._trace is trace]
         save_residuals(trace, recipe, outcome, live)

@@ -17,7 +17,6 @@ from .._core.run_log import Run
 _UNKNOWN = "the program before it is forgotten"
 _SAME = "it is the same program, which was forgotten for many others"
 
-
 _MOST_LINES = 1000
 _last: OrderedDict[tuple[str, int], ref[Plan]] = OrderedDict()  # by line: its last new program
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import Any
 from weakref import ref
 
@@ -24,7 +25,7 @@ def save_residuals(trace: Trace, recipe: Any, outcome: Any, live: list[Any]) -> 
     """
     plan: ResidualPlan = recipe.saves
     counters = _version_counters(trace, plan, live)
-    kept = [state for state, _ in plan.residuals]
+    kept = map(itemgetter(0), plan.residuals)
     residuals = dict(zip(kept, recipe.plan.side.residuals, strict=True))
     nodes = [node_of(trace, s) for s in plan.states]
     for node in nodes:
