@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from leafax.functional.execution.placement import where_data_are_made
 from leafax.functional.lowering.vjp import ResidualCall, VjpCall
 from leafax.functional.program.meta import META, NO_DATA
 from leafax.functional.program.op import TABLE
+from leafax.functional.program.platform import where_data_are_made
 from leafax.functional.program.program import Aval, Call, Slot
 
 from .._core.jax_devices import name_of

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from leafax.functional.execution.placement import where_data_are_made
 from leafax.functional.program.meta import META
+from leafax.functional.program.platform import where_data_are_made
 
 from .._core.dtypes import device
 from .._core.handle import Handle

@@ -8,7 +8,7 @@ from typing import Any
 
 import jax
 
-from leafax.functional.execution.placement import where_data_are_made
+from leafax.functional.program.platform import where_data_are_made
 
 from .._core.dtypes import device as device_class
 from .._core.jax_devices import chosen, jax_device, list_gpus

@@ -10,6 +10,7 @@ import jax
 from jax.sharding import AxisType, NamedSharding, PartitionSpec, SingleDeviceSharding
 
 from ..program.meta import META
+from ..program.platform import where_data_are_made
 from ..program.program import Input, Program
 
 
@@ -71,12 +72,6 @@ def mesh_of(devices: Sequence[Any]) -> tuple[Any, ...]:
 def single_device_of(devices: Sequence[Any]) -> Any:
     """Return the one device of a program's; None if it runs anywhere, or on a mesh."""
     return devices[0] if len(devices) == 1 and not mesh_of(devices) else None
-
-
-def where_data_are_made() -> Any:
-    """Return the device of JAX where arrays are made that are asked for nowhere in particular."""
-    found = jax.config.jax_default_device or jax.local_devices()[0]  # type: ignore[attr-defined]
-    return jax.local_devices(backend=found)[0] if isinstance(found, str) else found
 
 
 def is_divided(program: Program, here: Any) -> bool:

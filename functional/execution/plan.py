@@ -18,7 +18,7 @@ from typing import Any
 import jax
 
 from ..lowering.lower import Side, is_checked, lower, prune
-from ..program.platform import platform
+from ..program.platform import platform, where_data_are_made
 from ..program.program import Node, Program
 from ..program.transformation import outside, transformation
 from . import placement
@@ -279,7 +279,7 @@ def plan_for(
       pruned: the program without what nothing needs, where that is known.
     """
     placed = placement.devices_of(program)
-    here = placement.where_data_are_made() if placed else platform()
+    here = where_data_are_made() if placed else platform()
     key = (program.key, donate, frozen, guards, here)
     with _LOCK:
         plan: Any = _PLANS.get(key)

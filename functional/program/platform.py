@@ -25,14 +25,17 @@ class _Traced(threading.local):
 _traced = _Traced()
 
 
+def where_data_are_made() -> Any:
+    """Return the device of JAX where arrays are made that are asked for nowhere in particular."""
+    found = jax.config.jax_default_device or jax.local_devices()[0]  # type: ignore[attr-defined]
+    return jax.local_devices(backend=found)[0] if isinstance(found, str) else found
+
+
 def platform() -> str:
     """Return the platform of what is traced now, as JAX names it: "cpu", "gpu", "tpu"."""
     if _traced.platform is not None:
         return _traced.platform
-    default = jax.config.jax_default_device  # type: ignore[attr-defined]
-    if default is None:
-        return jax.default_backend()
-    return default if isinstance(default, str) else str(default.platform)
+    return str(where_data_are_made().platform)
 
 
 def platform_of(avals: Iterable[Any]) -> str | None:

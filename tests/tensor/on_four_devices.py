@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import io
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import jax
@@ -18,6 +19,7 @@ from leafax._ops.autocast import casts
 from leafax.adapters import shard_batch
 from leafax.functional import lowerings
 from leafax.functional.ops.nn import convolve
+from leafax.functional.program import platform
 
 GENERATOR = np.random.default_rng(0)
 X, LABELS = GENERATOR.normal(size=(5, 6)), np.array([0, 1, 2, 0, 1])
@@ -263,8 +265,9 @@ def test_convolutions_are_those_of_the_device(monkeypatch: Any, compiled: bool) 
     shape = 3 + compiled, 3, 4, 4
     lowerings(op_by_op="exact" if compiled else "auto")
     found = []
-    for platform, where in (("gpu", 1), ("gpu", None), ("cpu", None)):
-        monkeypatch.setattr(jax, "default_backend", lambda platform=platform: platform)
+    for name, where in (("gpu", 1), ("gpu", None), ("cpu", None)):
+        default = SimpleNamespace(platform=name)
+        monkeypatch.setattr(platform, "where_data_are_made", lambda default=default: default)
         x, kernel = at(where, *shape, requires_grad=True), at(where, 2, 3, 3, 3)
         y = F.conv2d(x, kernel)
         y.pow(2).sum().backward()

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from leafax.functional.execution.placement import where_data_are_made
 from leafax.functional.program.op import TABLE
+from leafax.functional.program.platform import where_data_are_made
 
 from ..._dispatch.conj_neg_bits import resolve_conj
 from ..._dispatch.record import apply

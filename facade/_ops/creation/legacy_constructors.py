@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from leafax.functional.execution.placement import where_data_are_made
 from leafax.functional.program.dtypes import cpp_name, default_float, scalar_name
 from leafax.functional.program.op import TABLE
+from leafax.functional.program.platform import where_data_are_made
 
 from ..._core import dtypes
 from ..._core.handle import Handle
