@@ -20,12 +20,14 @@ MOSTLY, ALWAYS = 4, 8  # by how many more new passes there were than others, of 
 _MAIN = threading.main_thread().ident
 _MOST_MET = 4096  # passes that are remembered as met
 
-watched: set[int] = set()  # threads whose last passes were not all known
-unrepeated: set[int] = set()  # those in which new passes prevail by far
+#: True once the main thread's last passes were not all known; empty before. So that other files
+#: can ask at no cost, both of these are changed in place.
+watched: list[bool] = []
+unrepeated: list[bool] = []  # True while new passes prevail by far
 
 
-class _Passes(threading.local):
-    """Memory of a thread's backward passes.
+class _Passes:
+    """Memory of the main thread's backward passes.
 
     Attributes:
       met: marks of passes that nothing else remembers, and how often they were met.
@@ -54,8 +56,15 @@ class Doers:
     op: Callable[..., Any]
 
 
+def _is_main() -> bool:
+    """Tell whether this is the main thread: others share tensors under locks, and are recorded."""
+    return threading.get_ident() == _MAIN
+
+
 def note_new() -> None:
     """Note a pass through a graph that was never met."""
+    if not _is_main():
+        return
     line = user_line()
     if line != _passes.line:
         _passes.line, _passes.prevail = line, 0
@@ -64,11 +73,14 @@ def note_new() -> None:
 
 def note_met() -> None:
     """Note a pass through a graph that was met before."""
-    _set(max(0, _passes.prevail - 1))
+    if _is_main():
+        _set(max(0, _passes.prevail - 1))
 
 
 def note(key: Any) -> None:
     """Note a pass with this key, which is remembered here alone."""
+    if not _is_main():
+        return
     mark, met = hash(key), _passes.met
     times = met.get(mark, 0)
     if not times and len(met) >= _MOST_MET:
@@ -82,24 +94,22 @@ def note(key: Any) -> None:
 
 def is_unrepeated() -> bool:
     """Return whether the thread's loop hardly ever does the same twice, and may be so computed."""
-    return threading.get_ident() in unrepeated and local.cuts.at_once
+    return bool(unrepeated) and _is_main() and local.cuts.at_once
 
 
 @contextmanager
 def unaware() -> Iterator[None]:
     """Record in the block as in any other loop."""
-    me = threading.get_ident()
-    known = me in unrepeated
-    unrepeated.discard(me)
+    before = unrepeated[:]
+    unrepeated.clear()
     try:
         yield
     finally:
-        if known:
-            unrepeated.add(me)
+        unrepeated[:] = before
 
 
 def forget_passes() -> None:
-    """Forget what the thread's loops did."""
+    """Forget what the main thread's loops did."""
     _passes.met.clear()
     _passes.line = None
     _set(0)
@@ -107,14 +117,6 @@ def forget_passes() -> None:
 
 def _set(prevail: int) -> None:
     _passes.prevail = prevail
-    me = threading.get_ident()
-    if me != _MAIN:  # threads that train beside it share tensors under locks, and are recorded
-        return
-    if prevail:
-        watched.add(me)
-    else:
-        watched.discard(me)
-    if prevail > MOSTLY:
-        unrepeated.add(me)
-    elif prevail < MOSTLY:
-        unrepeated.discard(me)
+    watched[:] = [True] * bool(prevail)
+    if prevail != MOSTLY:  # between the two it stays as it is
+        unrepeated[:] = [True] * (prevail > MOSTLY)

@@ -13,7 +13,7 @@ import jax
 import numpy as np
 
 from leafax.functional.execution.confined import confined
-from leafax.functional.execution.single_ops import check_node, on_host, run_node
+from leafax.functional.execution.single_ops import check_node, on_host
 from leafax.functional.lowering.lower import Side
 from leafax.functional.program.number_fits import fits_int64
 from leafax.functional.program.op import Op
@@ -32,7 +32,7 @@ from ..._tracing.novelty import Doers, is_unrepeated
 from .add_graph import add_graph
 from .learn import learn, template_of_call, template_of_op, templates
 from .operands import NUMBERS, arrays_of
-from .template import Template, needs_xla
+from .template import Template, run_small
 
 _ndarray = np.ndarray
 _STATIC = frozenset({bool, str, type(None), int, float})
@@ -133,13 +133,7 @@ def _compute(template: Template, operands: Sequence[Any], arrays: Sequence[Any])
             given = [env[i] for i in node.inputs]
             if checked and check_node(node, given, Side()):
                 return None  # a program raises it
-            run = op.run
-            found = None if run is None else run(*given)
-            if found is None:
-                found = run_node(node, op, given)
-                if run is None and type(found[0]) is not _ndarray:
-                    needs_xla.add(node.call.op)
-            for i, array in enumerate(found, first):
+            for i, array in enumerate(run_small(node, op, given, node.call.op), first):
                 env[i] = array
     at_once.ops += len(template.steps)
     out: Any = object.__new__(inputs._tensor_class)

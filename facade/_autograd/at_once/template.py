@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from leafax.functional.execution.known_ops import SingleOp, single_op
+from leafax.functional.execution.single_ops import run_node
 from leafax.functional.lowering.lower import is_checked
 from leafax.functional.program.op import Op
 from leafax.functional.program.program import Call, Input
@@ -25,7 +26,20 @@ from ..graph.edges import node_class
 MOST = 1 << 14  # elements of an array
 DTYPES = frozenset(map(np.dtype, ("bool", "u1", "i4", "i8", "f4", "f8")))
 needs_xla: set[Op] = set()  # ops that NumPy does not compute, or not their gradients
-_FLOATS = frozenset({np.dtype("f4"), np.dtype("f8")})
+FLOATS = frozenset({np.dtype("f4"), np.dtype("f8")})
+
+
+def run_small(node: ProgramNode, op: SingleOp, arrays: Sequence[Any], base: Op) -> Any:
+    """Run a node alone and return its outputs; note if NumPy did not compute it.
+
+    Args:
+      base: the op that it computes, or the gradient of.
+    """
+    new = op.run is None
+    found = run_node(node, op, arrays)
+    if new and type(found[0]) is not np.ndarray:
+        needs_xla.add(base)
+    return found
 
 
 class Step(NamedTuple):
@@ -139,9 +153,7 @@ def template_of(
     for state in states if result.requires_grad else ():
         if type(state.entry) is Input or not any(v.requires_grad for v in state.values):
             continue
-        if any(
-            v.requires_grad and v.dtype not in _FLOATS for v in (*state.values, *state.operands)
-        ):
+        if any(v.requires_grad and v.dtype not in FLOATS for v in (*state.values, *state.operands)):
             return None
         found = _node_of(state, operands, storages, numbers, result)
         if found is None:

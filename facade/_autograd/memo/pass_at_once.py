@@ -15,24 +15,22 @@ import numpy as np
 
 from leafax.functional.execution.confined import confined
 from leafax.functional.execution.known_ops import SingleOp, single_op
-from leafax.functional.execution.single_ops import on_host, run_node
+from leafax.functional.execution.single_ops import on_host
 from leafax.functional.lowering.vjp import vjp_of
 from leafax.functional.program.program import Call
 from leafax.functional.program.program import Node as ProgramNode
 
+from ..._core.grad_modes import no_grad
 from ..._core.run_log import at_once
-from ..._core.trie import Mode, local
 from ..._host.compute import kind_of, tensor_on
 from ..._rules.no_derivative import refuse
 from ..._rules.reads_of_gradients import given_of
 from ..._rules.undefined_gradients import drop_ungiven
 from ..._storage.host_arrays import as_numpy
 from ..._tracing.inputs import from_array
-from ..at_once.template import MOST, needs_xla
+from ..at_once.template import FLOATS, MOST, needs_xla, run_small
 from ..engine.record_gradient import residual_call
 from ..engine.task import accumulating
-
-_FLOATS = frozenset({np.dtype("f4"), np.dtype("f8")})
 
 
 class _Pull:
@@ -60,7 +58,7 @@ def is_small(nodes: Sequence[Any], leaves: Sequence[Any]) -> bool:
         return False
     for leaf in leaves:
         value = leaf._v
-        if value.numel > MOST or value.dtype not in _FLOATS or value.strides is not None:
+        if value.numel > MOST or value.dtype not in FLOATS or value.strides is not None:
             return False
         if value.device is not None:
             return False
@@ -71,7 +69,7 @@ def is_small(nodes: Sequence[Any], leaves: Sequence[Any]) -> bool:
         for value in (*node.state.values, *node.state.operands):
             if value.numel > MOST or value.device is not None:
                 return False
-            if value.requires_grad and value.dtype not in _FLOATS:
+            if value.requires_grad and value.dtype not in FLOATS:
                 return False
     return True
 
@@ -115,10 +113,7 @@ def _walk(root: Any, out: int, nodes: Sequence[Any], one: Any) -> dict[Any, np.n
                 return None
             arrays.append(grad)
         assert pull.op is not None
-        new = pull.op.run is None
-        passed = run_node(pull.node, pull.op, arrays)
-        if new and type(passed[0]) is not np.ndarray:
-            needs_xla.add(state.call.op)
+        passed = run_small(pull.node, pull.op, arrays, state.call.op)
         for k, grad in zip(pull.wanted, passed, strict=True):
             target, place = edges[k]
             if type(grad) is not np.ndarray:
@@ -201,13 +196,5 @@ def accumulate(ends: Sequence[Any], found: dict[Any, np.ndarray]) -> None:
             if leaf._grad is None:
                 leaf._grad = grad
             else:
-                _add(leaf, grad)
-
-
-def _add(leaf: Any, grad: Any) -> None:
-    mode = local.mode
-    local.set_mode(Mode.of(False, mode.inference, mode.autocast))
-    try:
-        leaf._grad.add_(grad)
-    finally:
-        local.set_mode(mode)
+                with no_grad():
+                    leaf._grad.add_(grad)

@@ -61,9 +61,9 @@ def reads_nothing(call: Any, avals: tuple[Aval, ...]) -> bool:
 
 def _dim_of(call: Call, avals: tuple[Aval, ...]) -> tuple[bool, int] | None:
     """Return whether a call stacks, and along which dim; None if it is no join of arrays alike."""
-    name = call.op.qualified
-    if name != "stack" and name != "cat" or not avals:
+    if call.op.qualified not in ("stack", "cat") or not avals:
         return None
+    stacks = call.op.qualified == "stack"
     given = call.arguments
     slots: Any = given.get("tensors")
     dim = given.get("dim", 0)
@@ -72,21 +72,16 @@ def _dim_of(call: Call, avals: tuple[Aval, ...]) -> tuple[bool, int] | None:
     if any(type(s) is not Slot or s.index != k for k, s in enumerate(slots)):
         return None
     first = avals[0]
-    ndim = len(first.shape) + (name == "stack")
+    ndim = len(first.shape) + stacks
     if not ndim or not -ndim <= dim < ndim or first.dtype not in _FLOATS:
         return None
     dim %= ndim
-    for aval in avals:
-        if aval.dtype != first.dtype or aval.weak:
-            return None
-        if name == "stack" and aval.shape != first.shape:
-            return None
-        if name == "cat" and len(aval.shape) != ndim:
-            return None
-        if name == "cat" and _without(aval.shape, dim) != _without(first.shape, dim):
-            return None
-    return name == "stack", dim
 
+    def kind(aval: Aval) -> Any:
+        """Return what must be alike: but for the dim that `cat` joins along."""
+        shape = aval.shape if stacks else (*aval.shape[:dim], *aval.shape[dim + 1 :])
+        return aval.dtype, len(aval.shape), shape
 
-def _without(shape: Any, dim: int) -> Any:
-    return (*shape[:dim], None, *shape[dim + 1 :])
+    if any(aval.weak or kind(aval) != kind(first) for aval in avals):
+        return None
+    return stacks, dim
