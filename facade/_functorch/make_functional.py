@@ -10,7 +10,7 @@ from leafax.functional.program.op import TABLE as _TABLE
 
 from .._ops.calls.functions import function as _function
 from .._ops.creation.factories import empty_like
-from ..func import functional_call
+from ..func._functional_call import check_ensemble, functional_call
 from ..nn.modules.module import Module
 from ..nn.parameter import Parameter
 
@@ -114,15 +114,6 @@ def combine_state_for_ensemble(
     Raises:
       RuntimeError: for no module, and for different classes or modes.
     """
-    if len(models) == 0:
-        raise RuntimeError("combine_state_for_ensemble: Expected at least one model, got 0.")
-    if len({m.training for m in models}) > 1:
-        raise RuntimeError(
-            "combine_state_for_ensemble: Expected all models to have the same training/eval mode."
-        )
-    if len({type(m) for m in models}) > 1:
-        raise RuntimeError(
-            "combine_state_for_ensemble: Expected all models to be of the same class."
-        )
+    check_ensemble(models, "combine_state_for_ensemble")
     made, params, buffers = zip(*[make_functional_with_buffers(m) for m in models], strict=True)
     return made[0], _stack_detached(params), _stack_detached(buffers)

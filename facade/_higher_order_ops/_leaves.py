@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from leafax.functional.program.op import TABLE
 
 from .._core.handle import Handle
 from .._ops.calls.functions import function
+from ..utils._pytree import tree_flatten, tree_unflatten
 
 stack, cat, flip = (function(TABLE[name]) for name in ("stack", "cat", "flip"))
 _LENGTHS = "All xs leaves must at least have 'dim' number of dimensions and scan dimension > 0"
+
+
+def slices_of(leaves: Sequence[Any], structure: Any, dim: int) -> list[Any]:
+    """Return the slices of a tree of tensors along a dimension, each a tree."""
+    slices = zip(*[x.unbind(dim) for x in leaves], strict=True)
+    return [tree_unflatten([*each], structure) for each in slices]
+
+
+def stacked(trees: Iterable[Any]) -> Any:
+    """Return trees of tensors as one, stacked along dimension 0."""
+    found = [tree_flatten(tree) for tree in trees]
+    columns = zip(*[leaves for leaves, _ in found], strict=True)
+    return tree_unflatten([stack([*column]) for column in columns], found[0][1])
 
 
 def check_arguments(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..utils._pytree import tree_flatten, tree_unflatten
-from ._leaves import stack
+from ..utils._pytree import tree_flatten
+from ._leaves import slices_of, stacked
 
 
 def map(f: Callable[..., Any], xs: Any, *args: Any) -> Any:  # noqa: A001
@@ -22,7 +22,4 @@ def map(f: Callable[..., Any], xs: Any, *args: Any) -> Any:  # noqa: A001
     tensor([4., 4.])
     """
     leaves, structure = tree_flatten(xs)
-    slices = zip(*[x.unbind(0) for x in leaves], strict=True)
-    results = [tree_flatten(f(tree_unflatten([*each], structure), *args)) for each in slices]
-    columns = zip(*[found for found, _ in results], strict=True)
-    return tree_unflatten([stack([*column]) for column in columns], results[0][1])
+    return stacked([f(each, *args) for each in slices_of(leaves, structure, 0)])

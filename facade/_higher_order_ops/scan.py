@@ -7,7 +7,7 @@ from typing import Any
 
 from .._core.handle import Handle
 from ..utils._pytree import tree_flatten, tree_unflatten
-from ._leaves import check_arguments, stack
+from ._leaves import check_arguments, slices_of, stacked
 
 
 def scan(
@@ -41,13 +41,9 @@ def scan(
             raise RuntimeError(f"All init leaves must be a Tensor but got {x}")
     leaves, structure = tree_flatten(xs)
     check_arguments(RuntimeError, combine_fn, leaves, dim, reverse)
-    slices = [*zip(*[x.unbind(dim) for x in leaves], strict=True)]
+    slices = slices_of(leaves, structure, dim)
     value, kept = tree_unflatten(carried, carried_structure), []
     for each in reversed(slices) if reverse else slices:
-        value, found = combine_fn(value, tree_unflatten([*each], structure))
-        kept.append(tree_flatten(found))
-    if reverse:
-        kept.reverse()
-    columns = zip(*[found for found, _ in kept], strict=True)
-    kept_structure = kept[0][1]
-    return value, tree_unflatten([stack([*column]) for column in columns], kept_structure)
+        value, found = combine_fn(value, each)
+        kept.append(found)
+    return value, stacked(reversed(kept) if reverse else kept)

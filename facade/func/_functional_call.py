@@ -80,19 +80,26 @@ def stack_module_state(models: Sequence[Any]) -> tuple[dict[str, Any], dict[str,
     >>> leafax.func.stack_module_state([Scale(1.0), Scale(2.0)])
     ({'factor': tensor([1., 2.], requires_grad=True)}, {})
     """
-    if len(models) == 0:
-        raise RuntimeError("stack_module_state: Expected at least one model, got 0.")
-    if len({bool(getattr(m, "training", True)) for m in models}) > 1:
-        raise RuntimeError(
-            "stack_module_state: Expected all models to have the same training/eval mode."
-        )
-    if len({type(m) for m in models}) > 1:
-        raise RuntimeError("stack_module_state: Expected all models to be of the same class.")
+    check_ensemble(models, "stack_module_state")
     found = []
     for method in ("named_parameters", "named_buffers"):
         own = [dict(getattr(m, method)()) for m in models]
         found.append({name: _stacked(name, [tensors[name] for tensors in own]) for name in own[0]})
     return found[0], found[1]
+
+
+def check_ensemble(models: Sequence[Any], what: str) -> None:
+    """Raise PyTorch's errors about models whose tensors are stacked.
+
+    Args:
+      what: the function that stacks them.
+    """
+    if len(models) == 0:
+        raise RuntimeError(f"{what}: Expected at least one model, got 0.")
+    if len({bool(getattr(m, "training", True)) for m in models}) > 1:
+        raise RuntimeError(f"{what}: Expected all models to have the same training/eval mode.")
+    if len({type(m) for m in models}) > 1:
+        raise RuntimeError(f"{what}: Expected all models to be of the same class.")
 
 
 def _stacked(name: str, tensors: list[Any]) -> Any:

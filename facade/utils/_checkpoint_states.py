@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterable
 from typing import Any
 
-import jax
+from leafax.functional.program.platform import where_data_are_made
 
 from .._core.handle import Handle
 from .._core.jax_devices import device, jax_device, name_of
@@ -55,7 +55,7 @@ class DefaultDeviceType:
     @staticmethod
     def get_device_type() -> str:
         """Return the type that was set last, at first that of JAX's default device."""
-        return DefaultDeviceType._default_device_type or name_of(jax.local_devices()[0])[0]
+        return DefaultDeviceType._default_device_type or name_of(where_data_are_made())[0]
 
 
 def get_device_states(*args: Any) -> tuple[list[int], list[Any]]:
